@@ -1,0 +1,38 @@
+package tool
+
+import "errors"
+
+// What can go wrong with a call, for every layer and face. Faces map them to
+// their own codes in one ordered table each. The text of an error that wraps
+// one of these may be shown to a model and says what to do next.
+var (
+	// ErrNotFound: no such tool, or none that this caller may see. The text is
+	// "Tool not found: <name>" (requirement S1-052).
+	ErrNotFound = errors.New("tool not found")
+	// ErrInvalid: the arguments do not fit the tool's schema.
+	ErrInvalid = errors.New("invalid arguments")
+	// ErrDenied: policy says no.
+	ErrDenied = errors.New("denied")
+	// ErrHeld: the module waits for a decision.
+	ErrHeld = errors.New("held")
+	// ErrTimeout: the call took longer than it may.
+	ErrTimeout = errors.New("timeout")
+	// ErrCancelled: the caller left.
+	ErrCancelled = errors.New("cancelled")
+	// ErrLimit: a limit other than time was hit.
+	ErrLimit = errors.New("limit")
+	// ErrFailed: the tool broke: it trapped, or answered what it may not.
+	ErrFailed = errors.New("tool failed")
+	// ErrUnavailable: hutch could not run the tool now; trying again may help.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrRejected: the module cannot be used as it is.
+	ErrRejected = errors.New("rejected")
+)
+
+// NotFound returns the error for a name that no tool has.
+func NotFound(name string) error { return &notFoundError{name} }
+
+type notFoundError struct{ name string }
+
+func (e *notFoundError) Error() string { return "Tool not found: " + e.name }
+func (e *notFoundError) Unwrap() error { return ErrNotFound }

@@ -1,0 +1,157 @@
+// Package tool says what a tool is: definition, caller, call, result, what a
+// module asks for, the errors every layer agrees on, and the lint of all these.
+//
+// It does no I/O. JSON that a module or a host wrote stays json.RawMessage, so
+// numbers and key order survive.
+package tool
+
+import "encoding/json"
+
+// Spec defines one tool: what a host lists and a model reads. Its field names
+// on the wire are those of an MCP tool (revision 2025-11-25, server/tools).
+type Spec struct {
+	Name        string `json:"name"`
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	// InputSchema is a JSON Schema whose root has type object.
+	InputSchema json.RawMessage `json:"inputSchema"`
+	// OutputSchema, if present, describes [Result.Structured].
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  *Annotations    `json:"annotations,omitempty"`
+}
+
+// Annotations are hints about what a tool does to the world; nil fields are
+// unsaid. They come from the module and are never trusted for a decision.
+type Annotations struct {
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`
+	DestructiveHint *bool  `json:"destructiveHint,omitempty"`
+	IdempotentHint  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
+}
+
+// Description is what a module says about itself when it is asked to describe,
+// and what the custom section hutch.manifest holds.
+type Description struct {
+	Tools []Spec `json:"tools"`
+	// Requests are the capabilities it asks for; nil asks for none.
+	Requests Requests `json:"requests,omitempty"`
+	// Version is the module's own, for people; hutch does not order it.
+	Version string `json:"version,omitempty"`
+}
+
+// Requests maps a capability's name, as in a policy file, to what is asked of
+// it, as written. Asking gives nothing: only an operator grants.
+type Requests map[string]json.RawMessage
+
+// Caller is who calls. The host sets it; nothing a guest or a peer sends can.
+type Caller struct {
+	Principal    string // who is accountable; "local" until there are tokens
+	Agent        string // which of the principal's agents; may be empty
+	Conversation string // thread the call belongs to; may be empty
+	RunID        string
+	CallID       string
+	Face         string // how the call came in: mcp, cli, ...
+}
+
+// Call asks for one run of one tool.
+type Call struct {
+	// Name is the published name, or an alias of it.
+	Name string
+	// Arguments is a JSON object; empty means {}.
+	Arguments json.RawMessage
+	// Progress, if not nil, gets the tool's progress while the call runs. It is
+	// called from one goroutine at a time and must not block.
+	Progress func(Progress)
+}
+
+// Progress is how far a call has come. Total is zero if unknown.
+type Progress struct {
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitempty"`
+	Message  string  `json:"message,omitempty"`
+}
+
+// Result is what a tool answers. A failure of the tool itself is a result with
+// IsError set: the model shall read it.
+type Result struct {
+	Content []Content `json:"content"`
+	// Structured is the same answer as JSON, nil if there is none.
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+	IsError    bool            `json:"isError,omitempty"`
+	Meta       json.RawMessage `json:"_meta,omitempty"`
+}
+
+// Content is one block of a result: text, image, audio, resource or
+// resource_link, told apart by Type (MCP 2025-11-25, server/tools, tool result).
+type Content struct {
+	Type        string          `json:"type"`
+	Text        string          `json:"text,omitempty"`
+	Data        string          `json:"data,omitempty"` // base64
+	MIMEType    string          `json:"mimeType,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Size        *int64          `json:"size,omitempty"`
+	Resource    json.RawMessage `json:"resource,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+// Text returns a result of one text block.
+func Text(text string) Result {
+	return Result{Content: []Content{{Type: "text", Text: text}}}
+}
+
+// Failed returns a result that tells the model what went wrong.
+func Failed(text string) Result {
+	r := Text(text)
+	r.IsError = true
+	return r
+}
+
+// Candidate is a module that a source offers, before anyone looked inside.
+type Candidate struct {
+	// Name is the bare file name, such as text.wasm. Policy and messages use it.
+	Name string
+	// Source says where it was found: "shipped", or the folder as configured.
+	Source string
+	// Shipped marks a module that came with the binary.
+	Shipped bool
+	// Digest is the SHA-256 of the bytes, as 64 lower-case hex digits; empty if
+	// they could not be read, and then Err says why.
+	Digest string
+	// Size is in bytes.
+	Size int64
+	Err  error
+}
+
+// Status is what can be done with a module's tools.
+type Status string
+
+// The states of a module.
+const (
+	// Ready: listed and callable.
+	Ready Status = "ready"
+	// Held: waits for an operator's decision; neither listed nor callable.
+	Held Status = "held"
+	// Rejected: does not load, imports something unknown, or is defined badly.
+	Rejected Status = "rejected"
+)
+
+// Module identifies a mounted module to whoever decides about it.
+type Module struct {
+	Name     string // bare file name
+	Digest   string // SHA-256, 64 lower-case hex digits
+	Source   string // "shipped", or the folder as configured
+	Shipped  bool
+	Requests Requests
+}
+
+// Decision is what policy says about a caller and a tool. Status is Ready if
+// the tool may be listed and called; else Reason says why not and what to do.
+type Decision struct {
+	Status Status
+	Reason string
+}
