@@ -1,0 +1,95 @@
+# Everything is built from source with Go alone; make is here for the names.
+# Two to remember: `make run` tries hutch, `make test` tests all of it.
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+# golangci-lint would change the versions hutch is built with, so it has a
+# module file of its own.
+LINT := -modfile=.ci/tools.mod golangci-lint
+
+# How long `make soak` gives each fuzz target.
+SOAK ?= 10m
+
+.DELETE_ON_ERROR:
+.PHONY: hutch run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
+	bench soak fmt clean
+
+# The go command decides what is stale, so these are no file targets.
+hutch:
+	@$(BUILD) -o bin/hutch ./cmd/hutch
+
+## run: build the tools and the program, then serve on loopback
+run: tools
+	@exec bin/hutch serve
+
+## tools: build every guest into tools-wasm and embed them
+tools: hutch
+	@.ci/tools
+	@$(BUILD) -o bin/hutch ./cmd/hutch
+
+## test: everything, with the race detector. Workers run without it: a worker
+## built with it takes ten times as long to compile a guest.
+test: tools
+	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 20m ./...
+
+## check: what must hold before a change goes in. Changes nothing.
+check: check-format check-tree check-modules check-locks check-lint check-targets
+
+check-format:
+	@echo '==> gofmt'
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	if [ -n "$$files" ]; then echo "gofmt would change, see make fmt:"; echo "$$files"; exit 1; fi
+	@echo '==> white space'
+	@git diff --check $$(git hash-object -t tree /dev/null) -- . ':!*/testdata/*'
+
+check-tree:
+	@echo '==> layers'
+	@go test -count=1 -run TestLayers ./cmd
+
+check-modules:
+	@echo '==> go.mod'
+	@go mod tidy -diff
+
+check-locks:
+	@echo '==> lock files'
+	@locks=$$(git ls-files '*package-lock.json' '*npm-shrinkwrap.json' '*yarn.lock' '*pnpm-lock.yaml'); \
+	if [ -n "$$locks" ] && grep -nE '"?resolved"?:? *"https?:' $$locks; then \
+		echo 'lock files name a registry: npm install --omit-lockfile-registry-resolved'; exit 1; fi
+
+# Guests have files that only wasip1 sees, so they are looked at twice.
+check-lint:
+	@echo '==> vet'
+	@go vet ./...
+	@GOOS=wasip1 GOARCH=wasm go vet ./guests/...
+	@echo '==> lint'
+	@go tool $(LINT) run ./...
+	@GOOS=wasip1 GOARCH=wasm $$(go tool -n $(LINT)) run ./guests/...
+
+check-targets:
+	@for target in darwin/arm64 windows/amd64; do \
+		echo "==> build for $$target"; \
+		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build ./... || exit 1; \
+	done
+
+## bench: the benchmarks behind the figures in the documents
+bench: tools
+	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -run '^$$' -bench . -benchmem ./...
+
+## soak: every fuzz target for SOAK
+soak:
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "==> $$package $$target, $(SOAK)"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(SOAK) $$package || exit 1; \
+		done; \
+	done
+
+## fmt: format and order imports; the only target that edits sources
+fmt:
+	@go tool $(LINT) fmt --enable gofmt,goimports
+
+clean:
+	rm -rf bin tools-wasm/*.wasm tools-wasm/index.json
