@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// maxReasonBytes bounds what of the engine's words goes into a failure.
+const maxReasonBytes = 300
+
+// panicError is a panic of the engine itself, as opposed to a trap.
+type panicError struct{ value any }
+
+func enginePanic(v any) error { return &panicError{v} }
+
+func (e *panicError) Error() string { return fmt.Sprint("engine panicked: ", e.value) }
+
+// failure says why a module does not compile.
+func failure(err error, did string) *abi.Failure {
+	var bug *panicError
+	if errors.As(err, &bug) || isFileError(err) {
+		return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
+	}
+	return abi.Failf(abi.ClassModule, "%s: %s", did, reason(err))
+}
+
+// failure says why the guest did not return. The engine's errors carry stack
+// traces, those of panics with paths of this machine; none of that leaves.
+// doing is put before the reason if it is not empty.
+func (in *Instance) failure(err error, doing string) *abi.Failure {
+	if doing != "" {
+		doing += ": "
+	}
+	var exit *sys.ExitError
+	var bug *panicError
+	var fault runtime.Error
+	switch {
+	case errors.Is(err, errHostPanic):
+		return abi.Failf(abi.ClassInternal, "a host function failed; the log says how")
+	case errors.As(err, &exit):
+		return abi.Failf(abi.ClassTrap, "%sleft with exit code %d", doing, exit.ExitCode())
+	case errors.As(err, &bug):
+		in.owner.logger.Error("engine panicked", "error", err)
+		return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
+	case errors.As(err, &fault):
+		// A panic while the guest ran, in none of our functions: arguments of a
+		// WASI call that the engine does not check (v1.12.0: poll_oneoff).
+		in.owner.logger.Warn("engine panicked under a guest", "error", err)
+		return abi.Failf(abi.ClassTrap, "%strapped: in a system call", doing)
+	}
+	return abi.Failf(abi.ClassTrap, "%strapped: %s", doing, reason(innermost(err)))
+}
+
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
+// reason returns the first line of err, as a part of one line.
+func reason(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	line = strings.Map(func(r rune) rune {
+		if r < ' ' || r == utf8.RuneError || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, line)
+	if len(line) <= maxReasonBytes {
+		return line
+	}
+	cut := maxReasonBytes
+	for !utf8.RuneStart(line[cut]) {
+		cut--
+	}
+	return line[:cut] + "..."
+}

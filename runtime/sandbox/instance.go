@@ -1,0 +1,190 @@
+package sandbox
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// Config says what one instance is given.
+type Config struct {
+	// State is what host functions find with [Instance.State].
+	State any
+	// Line takes what the guest writes to standard output (1) and error (2),
+	// line by line without the line's end; nil drops it. It must not keep the
+	// slice. A line longer than LineBytes is cut there; zero means 8 KiB.
+	Line      func(fd int, line []byte)
+	LineBytes int
+}
+
+// Instance is one running copy of a module: its memory and its globals. It is
+// not for concurrent use.
+type Instance struct {
+	owner  *Module
+	module api.Module
+	state  any
+	ctx    context.Context // of the call that runs; what a sleep watches
+	funcs  map[string]api.Function
+	output [2]lineWriter
+	close  sync.Once
+}
+
+// Instantiate makes an instance and runs the module's start function, if it has
+// one; exports such as _initialize are the caller's to call. The error is an
+// [*abi.Failure].
+func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err error) {
+	if !m.use() {
+		return nil, abi.Failf(abi.ClassInternal, "the module is closed")
+	}
+	in = &Instance{owner: m, state: c.State, ctx: ctx, funcs: map[string]api.Function{}}
+	for i := range in.output {
+		in.output[i] = lineWriter{fd: i + 1, emit: c.Line, most: c.LineBytes}
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = in.failure(enginePanic(v), "does not start")
+		}
+		if err != nil {
+			in.discard(ctx)
+			in = nil
+		}
+	}()
+	mod, err := m.runtime.InstantiateModule(in.within(ctx), m.compiled, in.config())
+	in.flush()
+	if err != nil {
+		return in, in.failure(err, "does not start")
+	}
+	in.module = mod
+	return in, nil
+}
+
+// within returns a context by which host functions find the instance.
+func (in *Instance) within(ctx context.Context) context.Context {
+	return context.WithValue(ctx, instanceKey{}, in)
+}
+
+func (in *Instance) config() wazero.ModuleConfig {
+	return in.system(wazero.NewModuleConfig().
+		WithName(""). // several instances of one name would collide
+		WithStartFunctions().
+		WithStdout(&in.output[0]).
+		WithStderr(&in.output[1]))
+}
+
+// Call calls an exported function and returns its results. It returns when the
+// function does, whatever happens to ctx; a sleep of the guest ends with ctx.
+// The error is an [*abi.Failure]; after one of class trap or internal the
+// instance is good for closing only.
+func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (results []uint64, err error) {
+	f := in.function(export)
+	if f == nil {
+		return nil, abi.Failf(abi.ClassModule, "export %q is missing", export)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			results, err = nil, in.failure(enginePanic(v), "")
+		}
+	}()
+	in.ctx = ctx
+	results, err = f.Call(in.within(ctx), args...)
+	in.flush()
+	if err != nil {
+		return nil, in.failure(err, "")
+	}
+	return results, nil
+}
+
+// function resolves an export once, because doing so is 100 times as slow as a
+// call.
+func (in *Instance) function(name string) api.Function {
+	f, ok := in.funcs[name]
+	if !ok {
+		f = in.module.ExportedFunction(name)
+		in.funcs[name] = f
+	}
+	return f
+}
+
+// State returns [Config.State].
+func (in *Instance) State() any { return in.state }
+
+// Contains reports whether n bytes from ptr lie in the guest's memory.
+func (in *Instance) Contains(ptr, n uint32) bool {
+	_, ok := in.view(ptr, n)
+	return ok
+}
+
+// Read returns a copy of n bytes from ptr, or false if they do not all lie in
+// the guest's memory; then nothing is allocated.
+func (in *Instance) Read(ptr, n uint32) ([]byte, bool) { return in.Append(nil, ptr, n) }
+
+// Append appends n bytes from ptr to b, or returns b and false if they do not
+// all lie in the guest's memory; then nothing is allocated.
+func (in *Instance) Append(b []byte, ptr, n uint32) ([]byte, bool) {
+	view, ok := in.view(ptr, n)
+	if !ok {
+		return b, false
+	}
+	return append(b, view...), true
+}
+
+// Write copies b into the guest's memory at ptr, or returns false and writes
+// nothing if it does not all fit.
+func (in *Instance) Write(ptr uint32, b []byte) bool {
+	if uint64(len(b)) > 1<<32-1 {
+		return false
+	}
+	view, ok := in.view(ptr, uint32(len(b)))
+	if ok {
+		copy(view, b)
+	}
+	return ok
+}
+
+// view returns the guest's own bytes; it must not outlive a host function.
+func (in *Instance) view(ptr, n uint32) ([]byte, bool) {
+	if in.module == nil {
+		return nil, false
+	}
+	memory := in.module.Memory()
+	if memory == nil {
+		return nil, false
+	}
+	// The sum is 33 bits: what the engine checks for itself is checked here
+	// again, because everything rests on it.
+	if size := uint64(memory.Size()); uint64(ptr)+uint64(n) > size {
+		return nil, false
+	}
+	return memory.Read(ptr, n)
+}
+
+// Close gives the instance's memory back. Only the first Close does anything.
+func (in *Instance) Close(ctx context.Context) error {
+	var err error
+	in.close.Do(func() {
+		if in.module != nil {
+			err = in.module.Close(ctx)
+		}
+		if e := in.owner.release(ctx); err == nil {
+			err = e
+		}
+	})
+	return err
+}
+
+// discard closes an instance of which something else is to be reported.
+func (in *Instance) discard(ctx context.Context) {
+	if err := in.Close(ctx); err != nil {
+		in.owner.logger.Warn("instance not closed", "error", err)
+	}
+}
+
+func (in *Instance) flush() {
+	for i := range in.output {
+		in.output[i].flush()
+	}
+}

@@ -1,0 +1,215 @@
+// Package sandbox runs one WebAssembly module under limits.
+//
+// [Compile] makes a [Module], which owns one wazero runtime and whatever was
+// compiled in it: a compiled module is never shared between runtimes. Each
+// [Module.Instantiate] starts from nothing; an [Instance] belongs to one
+// goroutine at a time, a Module to any number. The package starts no
+// goroutines.
+//
+// What a guest has without asking: WASI preview 1 without files, arguments,
+// environment and input; a clock and a sleep that are coarse to a millisecond;
+// random numbers from the system. What it does not have here is an end: a guest
+// that never returns is ended by killing the process, because neither compiling
+// nor running can be interrupted in a way that holds for every module.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// features is what of WebAssembly a module may use: version 2.0 and nothing
+// that a newer engine may switch on by itself.
+const features = api.CoreFeaturesV2
+
+// parallelBytes is the size from which compiling with several threads pays.
+const parallelBytes = 128 << 10
+
+// Options say how a module is run. The zero value works: no cache, default
+// limits, nothing to import but WASI.
+type Options struct {
+	// CacheDir is a folder for compiled code, which is created if it is missing
+	// and refused if anyone else could write it; empty keeps none. What lies in
+	// it is native code: never share it with anyone who is not trusted with
+	// this process.
+	CacheDir string
+	// Limits bound each instance; only MemoryBytes is read here.
+	Limits abi.Limits
+	// Hosts are the modules that a guest may import beside WASI.
+	Hosts []HostModule
+	// Interpret runs the module in the interpreter, 70 to 180 times slower. It
+	// is the default where the platform has no compiler.
+	Interpret bool
+	// Logger gets what a failure's text must not say, such as the text of a
+	// panic; nil drops it.
+	Logger *slog.Logger
+}
+
+// Module is a compiled module. Its methods may be called concurrently.
+type Module struct {
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache // nil if there is none
+	compiled wazero.CompiledModule
+	logger   *slog.Logger
+	started  time.Time
+
+	mu     sync.Mutex
+	users  int // instances alive, and one for the module itself until Close
+	closed bool
+}
+
+// Compile compiles wasm and links it with what o offers. It cannot be
+// interrupted. The error is an [*abi.Failure]: of class module if wasm is at
+// fault.
+func Compile(ctx context.Context, wasm []byte, o Options) (*Module, error) {
+	o.Limits = o.Limits.WithDefaults()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	folder, err := openCache(o.CacheDir, wasm)
+	if err != nil {
+		o.Logger.Error("compilation cache refused", "error", err)
+		return nil, abi.Failf(abi.ClassInternal, "compilation cache: %s", cacheReason(err))
+	}
+	m, err := compile(ctx, wasm, o, folder.path)
+	if err != nil && folder.hit {
+		o.Logger.Warn("damaged cache entry removed", "error", err)
+		folder.clear(o.Logger)
+		m, err = compile(ctx, wasm, o, folder.path)
+	}
+	if err != nil && isFileError(err) {
+		o.Logger.Warn("compiling without a cache", "error", err)
+		m, err = compile(ctx, wasm, o, "")
+	}
+	if err != nil {
+		return nil, failure(err, "does not compile")
+	}
+	return m, nil
+}
+
+// compile makes a module with cacheDir as its cache, or without one.
+func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *Module, err error) {
+	m = &Module{logger: o.Logger, started: time.Now(), users: 1}
+	defer func() {
+		if v := recover(); v != nil { // a damaged cache entry can do that
+			err = enginePanic(v)
+		}
+		if err != nil {
+			if e := m.free(ctx); e != nil {
+				o.Logger.Warn("module not closed", "error", e)
+			}
+			m = nil
+		}
+	}()
+	config := wazero.NewRuntimeConfig()
+	if o.Interpret {
+		config = wazero.NewRuntimeConfigInterpreter()
+	}
+	config = config.WithCoreFeatures(features).
+		WithMemoryLimitPages(memoryPages(o.Limits)).
+		WithCloseOnContextDone(false).
+		WithDebugInfoEnabled(false)
+	if cacheDir != "" {
+		if m.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
+			return m, &cacheError{err}
+		}
+		config = config.WithCompilationCache(m.cache)
+	}
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, config)
+	return m, m.load(ctx, wasm, o.Hosts)
+}
+
+// load registers what a guest may import and compiles it.
+func (m *Module) load(ctx context.Context, wasm []byte, hosts []HostModule) error {
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
+		return err
+	}
+	for _, h := range hosts {
+		if err := m.register(ctx, h); err != nil {
+			return err
+		}
+	}
+	if len(wasm) >= parallelBytes {
+		ctx = experimental.WithCompilationWorkers(ctx, min(runtime.GOMAXPROCS(0), 4))
+	}
+	var err error
+	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
+		return err
+	}
+	return m.checkImports()
+}
+
+// memoryPages returns how many pages of memory an instance may have.
+func memoryPages(l abi.Limits) uint32 {
+	const most = 1<<16 - 1 // one less than there could be, so that a size fits 32 bits
+	return uint32(min(max(l.MemoryBytes/abi.PageBytes, 1), most))
+}
+
+// Exports reports whether the module exports a function of that name.
+func (m *Module) Exports(name string) bool {
+	_, ok := m.compiled.ExportedFunctions()[name]
+	return ok
+}
+
+// Close gives everything back, at the latest when the last instance is closed.
+// It does not wait for instances. No instance can be made afterwards. Only the
+// first Close does anything.
+func (m *Module) Close(ctx context.Context) error {
+	m.mu.Lock()
+	first := !m.closed
+	m.closed = true
+	m.mu.Unlock()
+	if !first {
+		return nil
+	}
+	return m.release(ctx)
+}
+
+// use counts an instance, unless the module is closed.
+func (m *Module) use() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return false
+	}
+	m.users++
+	return true
+}
+
+func (m *Module) release(ctx context.Context) error {
+	m.mu.Lock()
+	m.users--
+	last := m.users == 0
+	m.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return m.free(ctx)
+}
+
+// free closes what compile opened, once: closing a compiled module or a cache
+// twice takes references that belong to others.
+func (m *Module) free(ctx context.Context) error {
+	var errs []error
+	if m.compiled != nil {
+		errs = append(errs, m.compiled.Close(ctx))
+	}
+	if m.runtime != nil {
+		errs = append(errs, m.runtime.Close(ctx))
+	}
+	if m.cache != nil {
+		errs = append(errs, m.cache.Close(ctx))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,328 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
+
+type mod = dialecttest.Module
+
+func steps(s ...dialecttest.Step) []dialecttest.Step { return s }
+
+// recorder is the state of an instance in these tests: what the guest wrote.
+type recorder struct {
+	out   strings.Builder
+	lines []string
+}
+
+// hutchHost is as much of hutch:host as the modules here import.
+func hutchHost() HostModule {
+	i32, i64 := wasmbin.I32, wasmbin.I64
+	types := func(t ...wasmbin.ValueType) []wasmbin.ValueType { return t }
+	return HostModule{Name: "hutch:host", Funcs: []HostFunc{
+		{"output_write", wasmbin.FuncType{Params: types(i32, i32), Results: types(i32)}, func(_ context.Context, in *Instance, stack []uint64) {
+			b, ok := in.Read(uint32(stack[0]), uint32(stack[1]))
+			if stack[0] = 0; !ok {
+				stack[0] = uint64(1<<32 - 2)
+			}
+			in.State().(*recorder).out.Write(b)
+		}},
+		{"input_read", wasmbin.FuncType{Params: types(i32, i32, i32), Results: types(i32)}, func(_ context.Context, _ *Instance, stack []uint64) {
+			stack[0] = 0
+		}},
+		{"kv_get", wasmbin.FuncType{Params: types(i32, i32), Results: types(i64)}, func(context.Context, *Instance, []uint64) {
+			panic("the password is swordfish")
+		}},
+		{"result_read", wasmbin.FuncType{Params: types(i32, i32, i32), Results: types(i32)}, func(context.Context, *Instance, []uint64) {}},
+		{"kv_set", wasmbin.FuncType{Params: types(i32, i32), Results: types(i64)}, func(context.Context, *Instance, []uint64) {
+			var none map[string]int
+			none["a"] = 1
+		}},
+	}}
+}
+
+func compiled(t *testing.T, wasm []byte, o Options) *Module {
+	t.Helper()
+	o.Hosts = append(o.Hosts, hutchHost())
+	m, err := Compile(t.Context(), wasm, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// run calls the export call of a new instance and returns what it wrote.
+func run(t *testing.T, m *Module) (string, *recorder, error) {
+	t.Helper()
+	r := &recorder{}
+	in, err := m.Instantiate(t.Context(), Config{State: r, Line: func(fd int, line []byte) {
+		r.lines = append(r.lines, string(rune('0'+fd))+":"+string(line))
+	}, LineBytes: 10})
+	if err != nil {
+		return "", r, err
+	}
+	defer func() {
+		if err := in.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err = in.Call(t.Context(), "call")
+	return r.out.String(), r, err
+}
+
+func TestFailures(t *testing.T) {
+	tests := []struct {
+		name string
+		wasm []byte
+		want string
+	}{
+		{"trap", mod{Do: steps(dialecttest.Trap())}.Bytes(), "trap: trapped: unreachable"},
+		{"exit", mod{Do: steps(dialecttest.Exit(3))}.Bytes(), "trap: left with exit code 3"},
+		{"exit 0", mod{Do: steps(dialecttest.Exit(0))}.Bytes(), "trap: left with exit code 0"},
+		{"E04 recursion", mod{Do: steps(dialecttest.Recurse())}.Bytes(), "trap: trapped: stack overflow"},
+		{"E15 panic in a host function", mod{Do: steps(dialecttest.Op(abi.OpKVGet, 1, "{}"))}.Bytes(),
+			"internal: a host function failed; the log says how"},
+		{"panic with a stack trace", mod{Do: steps(dialecttest.Op(abi.OpKVSet, 1, "{}"))}.Bytes(),
+			"internal: a host function failed; the log says how"},
+		{"D20 start traps", mod{Start: steps(dialecttest.Trap())}.Bytes(), "trap: does not start: trapped: unreachable"},
+		{"start leaves", mod{Start: steps(dialecttest.Exit(1))}.Bytes(), "trap: does not start: left with exit code 1"},
+		{"no wasm", []byte("hello"), "module: does not compile: invalid magic number"},
+		{"unknown module", mod{Imports: [][2]string{{"env", "abort"}}}.Bytes(), `module: does not compile: import "env"."abort": there is no such module`},
+		{"unknown function", mod{Imports: [][2]string{{"hutch:host", "nope"}}}.Bytes(),
+			`module: does not compile: import "hutch:host"."nope": the module has no such function`},
+		{"wrong type", mod{Imports: [][2]string{{"wasi_snapshot_preview1", "fd_write"}}}.Bytes(),
+			`module: does not compile: import "wasi_snapshot_preview1"."fd_write" has type () -> (), want (i32, i32, i32, i32) -> (i32)`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if m, err := Compile(t.Context(), tt.wasm, Options{Hosts: []HostModule{hutchHost()}}); err != nil {
+				got = err.Error()
+			} else {
+				defer m.Close(t.Context())
+				_, _, err := run(t, m)
+				got = errorText(err)
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	var f *abi.Failure
+	if !errors.As(err, &f) {
+		return "no failure: " + err.Error()
+	}
+	return f.Error()
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBothEnginesAgree(t *testing.T) {
+	wasm := mod{Do: steps(dialecttest.Count())}.Bytes()
+	for _, interpret := range []bool{false, true} {
+		m := compiled(t, wasm, Options{Interpret: interpret})
+		for range 2 {
+			if out, _, err := run(t, m); err != nil || out != `{"content":[],"structuredContent":{"n":1}}` {
+				t.Errorf("interpreter %v: %q, %v", interpret, out, err)
+			}
+		}
+	}
+}
+
+func TestD15_FeaturesArePinned(t *testing.T) {
+	want := []string{"bulk-memory-operations", "multi-value", "mutable-global", "nontrapping-float-to-int-conversion",
+		"reference-types", "sign-extension-ops", "simd"}
+	if got := strings.Split(features.String(), "|"); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("enabled %q, want %q", got, want)
+	}
+	if features != api.CoreFeaturesV2 {
+		t.Error("not version 2.0")
+	}
+	modules := map[string]string{
+		"tail call":   "0061736d01000000010401600000030201000a0601040012000b",
+		"threads":     "0061736d0100000005040103010a",
+		"memory64":    "0061736d0100000005030104" + "01",
+		"exceptions":  "0061736d01000000010401600000" + "0d03010000",
+		"two memory":  "0061736d010000000505020001" + "0001",
+		"typed ref":   "0061736d01000000010401600000030201000a08010600d0000b1a0b",
+		"gc (struct)": "0061736d010000000103015f00",
+	}
+	for name, code := range modules {
+		if m, err := Compile(t.Context(), unhex(t, code), Options{}); err == nil {
+			t.Errorf("%s compiles", name)
+			m.Close(t.Context())
+		}
+	}
+}
+
+func TestMemoryIsLimited(t *testing.T) {
+	l := abi.Limits{MemoryBytes: 20 * abi.PageBytes} // a built module starts with 17
+	m := compiled(t, mod{Do: steps(dialecttest.Grow(3), dialecttest.Write("ok"))}.Bytes(), Options{Limits: l})
+	if out, _, err := run(t, m); err != nil || out != "ok" {
+		t.Errorf("growing to the limit: %q, %v", out, err)
+	}
+	m = compiled(t, mod{Do: steps(dialecttest.Grow(4), dialecttest.Write("ok"))}.Bytes(), Options{Limits: l})
+	if out, _, err := run(t, m); err != nil || out != "no memory" {
+		t.Errorf("growing beyond it: %q, %v", out, err)
+	}
+	_, err := Compile(t.Context(), mod{Pages: 4}.Bytes(), Options{Limits: l, Hosts: []HostModule{hutchHost()}})
+	if got := errorText(err); !strings.Contains(got, "min 21 pages") || !strings.HasPrefix(got, "module: does not compile: ") {
+		t.Errorf("starting beyond it: %s", got)
+	}
+	m = compiled(t, mod{MaxPages: 32768, Do: steps(dialecttest.Grow(4), dialecttest.Write("ok"))}.Bytes(), Options{Limits: l})
+	if out, _, err := run(t, m); err != nil || out != "no memory" {
+		t.Errorf("a declared maximum over the limit: %q, %v", out, err)
+	}
+}
+
+func TestMemoryAccessIsChecked(t *testing.T) {
+	m := compiled(t, mod{}.Bytes(), Options{})
+	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close(t.Context())
+	const size = 17 * abi.PageBytes
+	tests := []struct {
+		ptr, n uint32
+		ok     bool
+	}{
+		{0, 0, true}, {0, size, true}, {size, 0, true}, {size - 1, 1, true},
+		{size, 1, false}, {size + 1, 0, false}, {0, size + 1, false},
+		{1<<32 - 1, 1<<32 - 1, false}, {1<<32 - 1, 1, false}, {0xffffff00, 0xffffffff, false}, {0x100, 0xffffffff, false},
+	}
+	for _, tt := range tests {
+		b, ok := in.Read(tt.ptr, tt.n)
+		if ok != tt.ok || in.Contains(tt.ptr, tt.n) != tt.ok || len(b) != int(tt.n) && ok {
+			t.Errorf("%d bytes at %d: %v, want %v", tt.n, tt.ptr, ok, tt.ok)
+		}
+		if !ok && cap(b) > 0 {
+			t.Errorf("%d bytes at %d: allocated", tt.n, tt.ptr)
+		}
+	}
+	if in.Write(size-1, []byte("ab")) || !in.Write(size-2, []byte("ab")) {
+		t.Error("writing at the memory's end")
+	}
+	b, _ := in.Read(size-2, 2)
+	if in.Write(size-2, []byte("cd")); string(b) != "ab" {
+		t.Errorf("E12: what was read changed to %q", b)
+	}
+}
+
+func TestPrintedLines(t *testing.T) {
+	m := compiled(t, mod{Do: steps(
+		dialecttest.Print(1, "one\ntwo"), dialecttest.Print(2, "err\n\n"), dialecttest.Print(1, "three\n"),
+		dialecttest.Print(1, "a line longer than ten\nlast"), dialecttest.Exit(1))}.Bytes(), Options{})
+	_, r, err := run(t, m)
+	want := "2:err 2: 1:one 1:twothree 1:a line lon 1:last"
+	if got := sortedByStream(r.lines); got != want || errorText(err) != "trap: left with exit code 1" {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
+
+// sortedByStream puts lines of standard error first, for there is no order
+// between the two.
+func sortedByStream(lines []string) string {
+	var first, second []string
+	for _, l := range lines {
+		if l[0] == '2' {
+			first = append(first, l)
+		} else {
+			second = append(second, l)
+		}
+	}
+	return strings.Join(append(first, second...), " ")
+}
+
+func TestSleepEndsWithTheContext(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Sleep(time.Hour), dialecttest.Write("awake"))}.Bytes(), Options{})
+	r := &recorder{}
+	in, err := m.Instantiate(t.Context(), Config{State: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := in.Call(ctx, "call"); err != nil || r.out.String() != "awake" {
+		t.Errorf("%q, %v", r.out.String(), err)
+	}
+}
+
+func TestCoarseClock(t *testing.T) {
+	in := &Instance{owner: &Module{started: time.Now()}}
+	if n := in.nanotime(); n <= 0 || n%int64(tick) != 0 {
+		t.Errorf("monotonic clock reads %d", n)
+	}
+	if _, nsec := walltime(); nsec%int32(tick) != 0 {
+		t.Errorf("wall clock reads %d ns", nsec)
+	}
+}
+
+func TestCallingWhatIsNotThere(t *testing.T) {
+	m := compiled(t, mod{}.Bytes(), Options{})
+	in, err := m.Instantiate(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close(t.Context())
+	if _, err := in.Call(t.Context(), "nope"); errorText(err) != `module: export "nope" is missing` {
+		t.Error(err)
+	}
+	if m.Exports("nope") || !m.Exports("call") {
+		t.Error("Exports is wrong")
+	}
+}
+
+func TestCloseWaitsForNobodyAndHappensOnce(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Write("still here"))}.Bytes(), Options{})
+	r := &recorder{}
+	in, err := m.Instantiate(t.Context(), Config{State: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.Instantiate(t.Context(), Config{}); errorText(err) != "internal: the module is closed" {
+		t.Errorf("instance of a closed module: %v", err)
+	}
+	if _, err := in.Call(t.Context(), "call"); err != nil || r.out.String() != "still here" {
+		t.Errorf("call in a module that was closed meanwhile: %q, %v", r.out.String(), err)
+	}
+	for range 2 {
+		if err := in.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
