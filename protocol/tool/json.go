@@ -1,0 +1,434 @@
+package tool
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep JSON from a module or a peer may nest: a scalar has
+// depth 0, [] has 1.
+const MaxDepth = 64
+
+const (
+	// hardDepth bounds the recursion whatever a caller asks for.
+	hardDepth = 10_000
+	// maxNumber and maxExponent keep a short text from standing for a number
+	// that whoever computes with it could not hold.
+	maxNumber   = 1000
+	maxExponent = 9999
+	// fewKeys is up to how many keys of an object are compared one by one.
+	fewKeys = 16
+)
+
+// CheckJSON reports whether raw is exactly one JSON value (RFC 8259) that every
+// parser reads the same way: valid UTF-8, no key twice in one object after
+// unescaping, no lone surrogate, nested at most maxDepth deep, numbers of at
+// most 1,000 characters and exponents up to 9,999. It stores object keys and
+// nothing else. The error is one line with byte offset and path.
+func CheckJSON(raw []byte, maxDepth int) error {
+	_, err := scanJSON(raw, maxDepth, false)
+	return err
+}
+
+// parseJSON is CheckJSON that keeps what it read.
+func parseJSON(raw []byte, maxDepth int) (*node, error) {
+	return scanJSON(raw, maxDepth, true)
+}
+
+func scanJSON(raw []byte, maxDepth int, keep bool) (*node, error) {
+	s := &scanner{text: string(raw), max: min(maxDepth, hardDepth), keep: keep}
+	n, err := s.document()
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// A syntaxError collects its path while the recursion unwinds, so that good
+// input pays nothing for it.
+type syntaxError struct {
+	offset int
+	text   string
+	path   []string // innermost step first
+}
+
+func (e *syntaxError) Error() string {
+	path := slices.Clone(e.path)
+	slices.Reverse(path)
+	return fmt.Sprintf("json: offset %d, at $%s: %s", e.offset, strings.Join(path, ""), e.text)
+}
+
+func (e *syntaxError) in(step string) *syntaxError {
+	const deepest = 32 // steps shown
+	if len(e.path) == deepest {
+		e.path[deepest-1] = "..."
+	}
+	if len(e.path) >= deepest {
+		e.path = e.path[:deepest-1]
+	}
+	e.path = append(e.path, step)
+	return e
+}
+
+// A scanner walks one text from front to back. Its methods return a nil node
+// unless keep is set.
+type scanner struct {
+	text  string
+	off   int
+	depth int
+	max   int
+	keep  bool
+}
+
+func (s *scanner) fail(format string, args ...any) *syntaxError {
+	return &syntaxError{offset: s.off, text: fmt.Sprintf(format, args...)}
+}
+
+func (s *scanner) document() (*node, error) {
+	if !utf8.ValidString(s.text) {
+		s.off = invalidUTF8(s.text)
+		return nil, s.fail("invalid UTF-8")
+	}
+	n, err := s.value()
+	if err != nil {
+		return nil, err
+	}
+	if s.skipSpace(); s.off < len(s.text) {
+		return nil, s.fail("found %s after the value, allowed is one value", s.found())
+	}
+	return n, nil
+}
+
+func invalidUTF8(text string) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+func (s *scanner) skipSpace() {
+	for s.off < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.off]) >= 0 {
+		s.off++
+	}
+}
+
+// peek returns the next byte, 0 at the end. No byte of value 0 is ever valid
+// where peek is used.
+func (s *scanner) peek() byte {
+	if s.off < len(s.text) {
+		return s.text[s.off]
+	}
+	return 0
+}
+
+func (s *scanner) found() string {
+	if s.off >= len(s.text) {
+		return "the end"
+	}
+	r, _ := utf8.DecodeRuneInString(s.text[s.off:])
+	return strconv.QuoteRuneToASCII(r)
+}
+
+func (s *scanner) value() (*node, *syntaxError) {
+	s.skipSpace()
+	switch c := s.peek(); {
+	case c == '{':
+		return s.nested(s.object)
+	case c == '[':
+		return s.nested(s.array)
+	case c == '"':
+		return s.scalar(kindString, s.str)
+	case c == '-' || isDigit(c):
+		return s.scalar(kindNumber, s.number)
+	case c == 't':
+		return s.scalar(kindBool, s.literal("true"))
+	case c == 'f':
+		return s.scalar(kindBool, s.literal("false"))
+	case c == 'n':
+		return s.scalar(kindNull, s.literal("null"))
+	}
+	return nil, s.fail("found %s, expected a value", s.found())
+}
+
+func (s *scanner) nested(read func() (*node, *syntaxError)) (*node, *syntaxError) {
+	if s.depth >= s.max {
+		return nil, s.fail("nested deeper than %d, the most allowed", s.max)
+	}
+	s.depth++
+	s.off++
+	n, err := read()
+	s.depth--
+	return n, err
+}
+
+func (s *scanner) scalar(k kind, read func() *syntaxError) (*node, *syntaxError) {
+	start := s.off
+	if err := read(); err != nil || !s.keep {
+		return nil, err
+	}
+	return &node{kind: k, text: s.text[start:s.off]}, nil
+}
+
+func (s *scanner) literal(word string) func() *syntaxError {
+	return func() *syntaxError {
+		if !strings.HasPrefix(s.text[s.off:], word) {
+			return s.fail("found %s, expected %s", s.found(), word)
+		}
+		s.off += len(word)
+		return nil
+	}
+}
+
+func (s *scanner) array() (*node, *syntaxError) {
+	n := s.container(kindArray)
+	if s.skipSpace(); s.peek() == ']' {
+		s.off++
+		return n, nil
+	}
+	for i := 0; ; i++ {
+		item, err := s.value()
+		if err != nil {
+			return nil, err.in("[" + strconv.Itoa(i) + "]")
+		}
+		if s.keep {
+			n.items = append(n.items, item)
+		}
+		if more, err := s.separator(']'); err != nil || !more {
+			return n, err
+		}
+	}
+}
+
+func (s *scanner) object() (*node, *syntaxError) {
+	n := s.container(kindObject)
+	if s.skipSpace(); s.peek() == '}' {
+		s.off++
+		return n, nil
+	}
+	var seen keySet
+	for {
+		name, written, err := s.key(&seen)
+		if err != nil {
+			return nil, err
+		}
+		item, err := s.value()
+		if err != nil {
+			return nil, err.in("." + shownKey(name))
+		}
+		if s.keep {
+			n.members = append(n.members, member{name: name, text: written, value: item})
+		}
+		if more, err := s.separator('}'); err != nil || !more {
+			return n, err
+		}
+	}
+}
+
+func (s *scanner) container(k kind) *node {
+	if !s.keep {
+		return nil
+	}
+	return &node{kind: k}
+}
+
+// key reads a key and its colon, and returns it unescaped and as written.
+func (s *scanner) key(seen *keySet) (name, written string, err *syntaxError) {
+	if s.skipSpace(); s.peek() != '"' {
+		return "", "", s.fail("found %s, expected a key in double quotes", s.found())
+	}
+	start := s.off
+	if err := s.str(); err != nil {
+		return "", "", err
+	}
+	written = s.text[start:s.off]
+	if name = unquote(written); !seen.add(name) {
+		s.off = start
+		return "", "", s.fail("key %s stands twice in one object", shownKey(name))
+	}
+	if s.skipSpace(); s.peek() != ':' {
+		return "", "", s.fail("found %s, expected a colon", s.found())
+	}
+	s.off++
+	return name, written, nil
+}
+
+// separator reports whether another element follows, and eats what says so.
+func (s *scanner) separator(end byte) (bool, *syntaxError) {
+	s.skipSpace()
+	switch s.peek() {
+	case ',':
+		s.off++
+		return true, nil
+	case end:
+		s.off++
+		return false, nil
+	}
+	return false, s.fail("found %s, expected a comma or %q", s.found(), end)
+}
+
+func (s *scanner) str() *syntaxError {
+	for s.off++; s.off < len(s.text); {
+		switch c := s.text[s.off]; {
+		case c == '"':
+			s.off++
+			return nil
+		case c < 0x20:
+			return s.fail("control character %U in a string", c)
+		case c == '\\':
+			if err := s.escape(); err != nil {
+				return err
+			}
+		default:
+			s.off++
+		}
+	}
+	return s.fail("a string without its end")
+}
+
+func (s *scanner) escape() *syntaxError {
+	rest := s.text[s.off+1:]
+	if rest != "" && strings.IndexByte(`"\/bfnrt`, rest[0]) >= 0 {
+		s.off += 2
+		return nil
+	}
+	unit, ok := hex4(rest)
+	switch {
+	case !ok:
+		return s.fail("a wrong escape in a string")
+	case unit < 0xD800 || unit > 0xDFFF:
+		s.off += 6
+		return nil
+	}
+	if low, ok := lowSurrogate(rest[5:]); unit > 0xDBFF || !ok || low == 0 {
+		return s.fail("surrogate %#x without its partner", unit)
+	}
+	s.off += 12
+	return nil
+}
+
+// hex4 reads u and four hexadecimal digits.
+func hex4(text string) (uint16, bool) {
+	if len(text) < 5 || text[0] != 'u' {
+		return 0, false
+	}
+	for _, c := range []byte(text[1:5]) {
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return 0, false
+		}
+	}
+	v, err := strconv.ParseUint(text[1:5], 16, 16)
+	return uint16(v), err == nil
+}
+
+// lowSurrogate reads the second half of a pair of escapes.
+func lowSurrogate(text string) (uint16, bool) {
+	if text == "" || text[0] != '\\' {
+		return 0, false
+	}
+	unit, ok := hex4(text[1:])
+	return unit, ok && unit >= 0xDC00 && unit <= 0xDFFF
+}
+
+func (s *scanner) number() *syntaxError {
+	start := s.off
+	if s.peek() == '-' {
+		s.off++
+	}
+	if s.peek() == '0' {
+		s.off++
+	} else if s.digits() == 0 {
+		return s.fail("found %s, expected a digit", s.found())
+	}
+	if s.peek() == '.' {
+		s.off++
+		if s.digits() == 0 {
+			return s.fail("found %s, expected a digit", s.found())
+		}
+	}
+	if err := s.exponent(); err != nil {
+		return err
+	}
+	if size := s.off - start; size > maxNumber {
+		s.off = start
+		return s.fail("a number of %d characters, at most %d", size, maxNumber)
+	}
+	return nil
+}
+
+func (s *scanner) exponent() *syntaxError {
+	if s.peek()|0x20 != 'e' {
+		return nil
+	}
+	s.off++
+	if c := s.peek(); c == '+' || c == '-' {
+		s.off++
+	}
+	start := s.off
+	if s.digits() == 0 {
+		return s.fail("found %s, expected a digit", s.found())
+	}
+	if v, err := strconv.Atoi(s.text[start:s.off]); err != nil || v > maxExponent {
+		return s.fail("an exponent over %d", maxExponent)
+	}
+	return nil
+}
+
+func (s *scanner) digits() int {
+	start := s.off
+	for isDigit(s.peek()) {
+		s.off++
+	}
+	return s.off - start
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// A keySet holds the keys of one object: a list while they are few.
+type keySet struct {
+	few  []string
+	many map[string]struct{}
+}
+
+// add reports whether name is new.
+func (k *keySet) add(name string) bool {
+	if k.many == nil {
+		if slices.Contains(k.few, name) {
+			return false
+		}
+		if k.few = append(k.few, name); len(k.few) <= fewKeys {
+			return true
+		}
+		k.many = make(map[string]struct{}, 4*fewKeys)
+		for _, old := range k.few {
+			k.many[old] = struct{}{}
+		}
+		return true
+	}
+	size := len(k.many)
+	k.many[name] = struct{}{}
+	return len(k.many) > size
+}
+
+// shown quotes text from outside for an error, cut to a length.
+func shown(text string) string {
+	const most = 60 // bytes
+	if len(text) > most {
+		return strconv.QuoteToASCII(strings.ToValidUTF8(text[:most], "")) + "..."
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// shownKey is shown without quotes where a path reads well without them.
+func shownKey(name string) string {
+	if portableKey(strings.TrimPrefix(name, "$")) {
+		return name
+	}
+	return shown(name)
+}
