@@ -1,0 +1,160 @@
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What a file can turn out to be instead of a module. The texts are shown.
+var (
+	errLeaves   = errors.New("symlink leaves the folder")
+	errDangling = errors.New("symlink points nowhere")
+	errTangled  = errors.New("symlink cannot be followed")
+	errBadName  = errors.New("file name has characters that cannot be shown, rename it")
+	// errMoving is never shown: the file is still being written.
+	errMoving = errors.New("changed while it was read")
+)
+
+// isModule reports whether a file of this name is meant to be loaded. Editors
+// and copying tools work on names that start with a dot, or end in ~ or .tmp.
+func isModule(name string) bool {
+	return strings.HasSuffix(name, blobSuffix) && !strings.HasPrefix(name, ".")
+}
+
+// showable returns name as it may stand in a message, and whether it is so as
+// it is.
+func showable(name string) (string, bool) {
+	clean := strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, name)
+	return clean, clean == name
+}
+
+// resolve follows name inside root. Only symlinks cost the walk; the target is
+// opened through root again, so one that changes meanwhile still cannot leave.
+func resolve(root *os.Root, folder, name string) (string, error) {
+	fi, err := root.Lstat(name)
+	if err != nil || fi.Mode()&fs.ModeSymlink == 0 {
+		return name, err
+	}
+	base, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(base, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", errDangling
+	}
+	if err != nil {
+		return "", errTangled
+	}
+	rel, err := filepath.Rel(base, target)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", errLeaves
+	}
+	return rel, nil
+}
+
+// open opens a module file for reading without ever waiting for it.
+func open(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
+	// Looking first keeps us from opening a device, which may have effects.
+	fi, err := root.Lstat(rel)
+	if err == nil {
+		err = regular(fi)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := root.OpenFile(rel, openFlags, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if fi, err = f.Stat(); err == nil {
+		err = regular(fi)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, fi, nil
+}
+
+func regular(fi fs.FileInfo) error {
+	kind := ""
+	switch m := fi.Mode(); {
+	case m.IsRegular():
+		return nil
+	case m.IsDir():
+		kind = "a directory"
+	case m&fs.ModeSymlink != 0:
+		return errMoving // was resolved a moment ago
+	case m&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case m&fs.ModeSocket != 0:
+		kind = "a socket"
+	case m&fs.ModeDevice != 0:
+		kind = "a device"
+	default:
+		kind = "something else"
+	}
+	return fmt.Errorf("is %s, not a regular file", kind)
+}
+
+// settled reports whether a file was left alone long enough to be read whole.
+// before is what an earlier look, at seen, found of it.
+func settled(fi, before fs.FileInfo, seen, now time.Time, stable time.Duration) bool {
+	if quiet := now.Sub(latest(fi.ModTime(), changedAt(fi))); quiet >= stable {
+		return true
+	}
+	// The file's clock may not be ours: what we saw ourselves counts as well.
+	return before != nil && same(fi, before) && now.Sub(seen) >= stable
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// same reports whether two looks found the same bytes, as far as a look tells.
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) &&
+		changedAt(a).Equal(changedAt(b))
+}
+
+// store puts an open file's bytes into blobs. Bytes that are there already are
+// only hashed; new ones are hashed as they are copied, so that the digest is
+// that of the bytes kept.
+func store(blobs *Blobs, f *os.File, fi fs.FileInfo, limit int64) (string, error) {
+	if fi.Size() > limit {
+		return "", fmt.Errorf("%d bytes, at most %d", fi.Size(), limit)
+	}
+	digest, size, err := hashTo(io.Discard, f, limit)
+	if err == nil && !blobs.Hold(digest) {
+		if _, err = f.Seek(0, io.SeekStart); err == nil {
+			digest, size, err = blobs.Put(f, limit)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrTooLarge) {
+		return "", err
+	}
+	after, serr := f.Stat()
+	if serr != nil {
+		return "", serr
+	}
+	if err != nil || size != fi.Size() || !same(fi, after) {
+		return "", errMoving
+	}
+	return digest, nil
+}

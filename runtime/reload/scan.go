@@ -1,0 +1,195 @@
+package reload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// folder is one watched folder and what the last scan knew of it.
+type folder struct {
+	path  string
+	files map[string]*file
+	// self is the folder as it was when it was last there.
+	self fs.FileInfo
+	// warned keeps a warning from being repeated at each scan.
+	warned string
+}
+
+// file is one module file. Its candidate is the last one that was whole: while
+// a new version is being written, the old one stays.
+type file struct {
+	candidate tool.Candidate
+	known     bool        // candidate is set
+	read      fs.FileInfo // what candidate was made from; nil if there was nothing to read
+	pending   fs.FileInfo // an unsettled version
+	since     time.Time   // when pending was first seen as it is
+}
+
+// scan brings f up to date and reports whether something is still moving.
+func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		w.lost(f, err)
+		return false
+	}
+	defer func() {
+		if err := root.Close(); err != nil {
+			w.o.Logger.Warn("closing a tool folder", "folder", f.path, "error", err)
+		}
+	}()
+	names, err := w.names(root, f)
+	if err != nil {
+		w.lost(f, err)
+		return false
+	}
+	found := make(map[string]*file, len(names))
+	for _, name := range names {
+		v := f.files[name]
+		if v == nil {
+			v = &file{}
+		}
+		if w.look(root, f, name, v, now) {
+			moving = true
+		}
+		found[name] = v
+	}
+	f.files = found
+	return moving
+}
+
+// lost forgets a folder's modules because it is gone. A folder that is there
+// but cannot be read now keeps them.
+func (w *Watcher) lost(f *folder, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		f.files, f.self = nil, nil
+		w.warn(f, "tool folder is missing: create it, it will be noticed", nil)
+		return
+	}
+	w.warn(f, "tool folder cannot be read", withoutPath(err))
+}
+
+func (w *Watcher) warn(f *folder, text string, err error) {
+	key := text + fmt.Sprint(err)
+	if f.warned == key {
+		return
+	}
+	f.warned = key
+	attrs := []any{"folder", f.path}
+	if err != nil {
+		attrs = append(attrs, "error", err)
+	}
+	w.o.Logger.Warn(text, attrs...)
+}
+
+// names lists the module files of a folder, sorted, at most MaxFiles.
+func (w *Watcher) names(root *os.Root, f *folder) (names []string, err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if f.self, err = dir.Stat(); err != nil {
+		return nil, err
+	}
+	for {
+		batch, err := dir.ReadDir(512)
+		for _, e := range batch {
+			if isModule(e.Name()) {
+				names = append(names, e.Name())
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(names)
+	switch why := exposure(f.self); {
+	case len(names) > w.o.MaxFiles:
+		w.warn(f, "tool folder holds too many modules: the rest is ignored",
+			fmt.Errorf("%d modules, at most %d", len(names), w.o.MaxFiles))
+		names = names[:w.o.MaxFiles]
+	case why != "":
+		w.warn(f, "tool folder is not yours alone", errors.New(why))
+	default:
+		f.warned = ""
+	}
+	return names, nil
+}
+
+// look brings one file up to date and reports whether it is still moving.
+func (w *Watcher) look(root *os.Root, f *folder, name string, v *file, now time.Time) bool {
+	shown, ok := showable(name)
+	if !ok {
+		v.reject(f, shown, errBadName)
+		return false
+	}
+	rel, err := resolve(root, f.path, name)
+	if err != nil {
+		return v.trouble(f, name, err)
+	}
+	fi, err := root.Lstat(rel)
+	if err != nil {
+		return v.trouble(f, name, err)
+	}
+	if v.known && v.read != nil && same(fi, v.read) && (v.candidate.Err != nil || w.o.Blobs.Hold(v.candidate.Digest)) {
+		v.pending = nil
+		return false
+	}
+	if fi.Mode().IsRegular() && !settled(fi, v.pending, v.since, now, w.o.Stable) {
+		if v.pending == nil || !same(fi, v.pending) {
+			v.pending, v.since = fi, now
+		}
+		return true
+	}
+	if err := w.load(root, f, name, rel, v); err != nil {
+		return v.trouble(f, name, err)
+	}
+	v.pending = nil
+	return false
+}
+
+// load reads a settled file into the blobs and makes its candidate.
+func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file) error {
+	h, fi, err := open(root, rel)
+	if err != nil {
+		return err
+	}
+	digest, err := store(w.o.Blobs, h, fi, w.o.MaxBytes)
+	if cerr := h.Close(); err == nil {
+		err = cerr
+	}
+	if errors.Is(err, errMoving) {
+		return err
+	}
+	v.known, v.read = true, fi
+	v.candidate = tool.Candidate{Name: name, Source: f.path, Digest: digest, Size: fi.Size()}
+	if err != nil {
+		v.candidate.Digest, v.candidate.Err = "", withoutPath(err)
+	}
+	return nil
+}
+
+// trouble decides what an error at a file means: that it moved under our
+// hands, which the next look will tell, or that it cannot be a module.
+func (v *file) trouble(f *folder, name string, err error) (moving bool) {
+	if errors.Is(err, errMoving) || errors.Is(err, fs.ErrNotExist) {
+		v.pending = nil
+		return true
+	}
+	v.reject(f, name, err)
+	return false
+}
+
+func (v *file) reject(f *folder, name string, err error) {
+	*v = file{known: true, candidate: tool.Candidate{Name: name, Source: f.path, Err: withoutPath(err)}}
+}

@@ -1,0 +1,172 @@
+package reload
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// Options configure a [Watcher]. Zero fields mean their defaults.
+type Options struct {
+	// Blobs takes the bytes of every module found. Required.
+	Blobs *Blobs
+	// MaxBytes is the largest module that is read. Default 16 MiB.
+	MaxBytes int64
+	// MaxFiles is how many modules of one folder are looked at, in the order
+	// of their names. Default 10,000.
+	MaxFiles int
+	// Stable is how long a file must be left alone before it is read. Default
+	// 200 ms.
+	Stable time.Duration
+	// Settle is how long changes are collected before the folders are scanned.
+	// Default 250 ms, so that a storm of changes is told at most four times a
+	// second. Scans keep a distance of at least ten times what the last one took.
+	Settle time.Duration
+	// Rescan is how often the folders are looked at without being told to,
+	// for changes that no notification came for. Default 30 s.
+	Rescan time.Duration
+	// Logger gets warnings. Default: nothing is logged.
+	Logger *slog.Logger
+
+	notify func() (notifier, error) // tests lose events with it
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 16 << 20
+	}
+	if o.MaxFiles == 0 {
+		o.MaxFiles = 10_000
+	}
+	if o.Stable == 0 {
+		o.Stable = 200 * time.Millisecond
+	}
+	if o.Settle == 0 {
+		o.Settle = 250 * time.Millisecond
+	}
+	if o.Rescan == 0 {
+		o.Rescan = 30 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.notify == nil {
+		o.notify = newNotifier
+	}
+	return o
+}
+
+// Watcher keeps an eye on folders of modules. Its methods must not be called
+// at the same time.
+type Watcher struct {
+	o       Options
+	folders []*folder
+}
+
+// New returns a watcher of folders, in order of precedence. None needs to
+// exist yet. A folder named twice counts once.
+func New(folders []string, o Options) *Watcher {
+	w := &Watcher{o: o.withDefaults()}
+	for _, path := range folders {
+		path = filepath.Clean(path)
+		if !slices.ContainsFunc(w.folders, func(f *folder) bool { return f.path == path }) {
+			w.folders = append(w.folders, &folder{path: path})
+		}
+	}
+	return w
+}
+
+// Scan returns what the folders hold now, for a command that looks once. Files
+// that are being written get up to ten times Stable to be finished; those that
+// are not are left out.
+func (w *Watcher) Scan(ctx context.Context) []tool.Candidate {
+	for range 10 {
+		if moving := w.scanAll(); !moving || !sleep(ctx, w.o.Stable) {
+			break
+		}
+	}
+	return w.candidates()
+}
+
+// Run hands emit the whole set of candidates at once, and again whenever it
+// changes, until ctx ends. They are sorted by folder, in the order given to
+// [New], and name; two folders may offer the same name. emit is called from
+// Run's own goroutine; the slice is emit's. A file still being written is not
+// in the set, or is there as it was before.
+func (w *Watcher) Run(ctx context.Context, emit func([]tool.Candidate)) {
+	n := w.startNotifier()
+	defer func() { n.close(w.o.Logger) }()
+	var last []tool.Candidate
+	for first := true; ctx.Err() == nil; first = false {
+		began := time.Now()
+		n.watch(w.folders) // before the scan: what comes after it is notified
+		moving := w.scanAll()
+		if now := w.candidates(); first || !slices.EqualFunc(now, last, equal) {
+			last = now
+			emit(slices.Clone(now))
+		}
+		w.wait(ctx, n, moving, time.Since(began))
+	}
+}
+
+// wait returns when there is reason to scan again.
+func (w *Watcher) wait(ctx context.Context, n *notices, moving bool, took time.Duration) {
+	idle := w.o.Rescan
+	if moving {
+		idle = w.o.Stable
+	}
+	if !n.wait(ctx, idle) || ctx.Err() != nil {
+		return
+	}
+	sleep(ctx, max(w.o.Settle, 10*took))
+	n.drain()
+}
+
+// sleep reports whether it slept to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (w *Watcher) scanAll() (moving bool) {
+	now := time.Now()
+	for _, f := range w.folders {
+		if w.scan(f, now) {
+			moving = true
+		}
+	}
+	return moving
+}
+
+func (w *Watcher) candidates() []tool.Candidate {
+	var all []tool.Candidate
+	for _, f := range w.folders {
+		from := len(all)
+		for _, v := range f.files {
+			if v.known {
+				all = append(all, v.candidate)
+			}
+		}
+		slices.SortFunc(all[from:], func(a, b tool.Candidate) int {
+			return strings.Compare(a.Name, b.Name)
+		})
+	}
+	return all
+}
+
+func equal(a, b tool.Candidate) bool {
+	sameErr := (a.Err == nil) == (b.Err == nil) && (a.Err == nil || a.Err.Error() == b.Err.Error())
+	a.Err, b.Err = nil, nil
+	return sameErr && a == b
+}
