@@ -1,0 +1,157 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math/big"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write what the code does now into testdata")
+
+type address struct {
+	City string `json:"city" doc:"Where."`
+	Zip  string `json:"zip,omitempty" max:"10"`
+}
+
+type common struct {
+	ID string `json:"id"`
+}
+
+type everyInput struct {
+	common
+	Flag     bool              `json:"flag"`
+	Count    int               `json:"count" min:"1" max:"10"`
+	Size     uint16            `json:"size"`
+	Offset   uint              `json:"offset" min:"5"`
+	Ratio    float64           `json:"ratio" min:"-0.5"`
+	Exact    json.Number       `json:"exact"`
+	Style    string            `json:"style" doc:"How \"it\" <looks>." enum:"plain,loud" default:"plain"`
+	Tags     []string          `json:"tags" enum:"a,b" max:"2"`
+	Home     address           `json:"home" doc:"Nested."`
+	Others   []address         `json:"others,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Free     map[string]any    `json:"free,omitempty"`
+	When     time.Time         `json:"when,omitzero"`
+	Big      *big.Int          `json:"big"`
+	Maybe    *int64            `json:"maybe"`
+	Data     []byte            `json:"data,omitempty"`
+	Retries  int               `json:"retries" default:"3" max:"5"`
+	Untagged string
+	Skipped  string `json:"-"`
+	private  string //nolint:unused // shows that unexported fields are left out
+}
+
+type everyOutput struct {
+	Any   any             `json:"any" doc:"Anything."`
+	Raw   json.RawMessage `json:"raw"`
+	List  []any           `json:"list"`
+	Style string          `json:"style" default:"not for outputs"`
+}
+
+// Each schema is held in testdata/schemas.txtar, indented.
+func TestSchemas(t *testing.T) {
+	types := []struct {
+		name string
+		typ  reflect.Type
+		dir  direction
+	}{
+		{"every_input.json", reflect.TypeFor[everyInput](), input},
+		{"every_output.json", reflect.TypeFor[everyOutput](), output},
+		{"empty_input.json", reflect.TypeFor[struct{}](), input},
+		{"map_output.json", reflect.TypeFor[map[string][]int](), output},
+	}
+	const file = "testdata/schemas.txtar"
+	golden := txtar.Archive{Comment: []byte("Guards the JSON Schemas that Go types become; go test -update rewrites it.\n")}
+	for _, c := range types {
+		s, err := shapeOf(c.typ, c.dir)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		var b bytes.Buffer
+		if err := json.Indent(&b, s.schema(), "", "  "); err != nil {
+			t.Fatalf("%s: %v in %s", c.name, err, s.schema())
+		}
+		golden.Files = append(golden.Files, txtar.File{Name: c.name, Data: append(b.Bytes(), '\n')})
+	}
+	got := txtar.Format(&golden)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("schemas changed; got\n%s", got)
+	}
+}
+
+type recursive struct {
+	Next []recursive `json:"next"`
+}
+
+type ownJSON struct{}
+
+func (*ownJSON) UnmarshalJSON([]byte) error { return nil }
+
+// A type without a portable form is refused, in words that say what to do.
+func TestRefusedTypes(t *testing.T) {
+	for _, c := range []struct {
+		typ  reflect.Type
+		want string
+	}{
+		{reflect.TypeFor[struct {
+			Wait time.Duration `json:"wait"`
+		}](), "wait: is a time.Duration, which has no portable JSON form; use a number of seconds, or ISO 8601 text"},
+		{reflect.TypeFor[struct {
+			A struct {
+				B []chan int `json:"b"`
+			} `json:"a"`
+		}](), "a.b[]: is a chan int, which has no JSON form"},
+		{reflect.TypeFor[struct{ X any }](), "X: is a interface {}, which has no single JSON type; use map[string]any, or a string with JSON in it"},
+		{reflect.TypeFor[struct{ X []*int }](), "X[]: is a *int; pointers are for optional struct fields only"},
+		{reflect.TypeFor[struct{ X [2]int }](), "X: is a [2]int, which has no JSON form"},
+		{reflect.TypeFor[struct{ X map[int]string }](), "X: is a map[int]string; keys must be strings"},
+		{reflect.TypeFor[struct{ X error }](), "X: is the interface error, which has no JSON form"},
+		{reflect.TypeFor[struct{ X ownJSON }](), "X: is a sdk.ownJSON, which converts itself to or from JSON, so it has no derived schema"},
+		{reflect.TypeFor[recursive](), "next[]: is a sdk.recursive, which contains itself"},
+		{reflect.TypeFor[struct {
+			X string `json:"a b"`
+		}](), "a b: is no name that every host takes; use 1 to 64 of letters, digits, _, . and -"},
+		{reflect.TypeFor[struct {
+			X int `json:"x,string"`
+		}](), `x: has the json option "string"; known are omitempty and omitzero`},
+		{reflect.TypeFor[struct {
+			common
+			Own string `json:"id"`
+		}](), "id: is the name of two fields"},
+		{reflect.TypeFor[struct {
+			X int `enum:"1,2"`
+		}](), "X: has an enum; only strings and slices of strings can"},
+		{reflect.TypeFor[struct {
+			X bool `min:"1"`
+		}](), "X: has a min; only numbers, strings and slices can"},
+		{reflect.TypeFor[struct {
+			X int `max:"1k"`
+		}](), `X: has max "1k", which is no number`},
+		{reflect.TypeFor[struct {
+			X int `default:"many"`
+		}](), `X: default: invalid JSON at byte 0: expected a number`},
+		{reflect.TypeFor[struct {
+			X string `default:"c" enum:"a,b"`
+		}](), `X: default: "c" is none of a, b`},
+	} {
+		if _, err := shapeOf(c.typ, input); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.typ, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// Package sdk is what a tool author imports: typed tools, host calls, and the
+// exports that a host looks for. Its neighbour sdktest runs the same tools in
+// plain go test.
+//
+// A tool is a function from a struct to a struct or a string, and a definition:
+//
+//	type greeting struct {
+//		Name string `json:"name" doc:"Who is greeted."`
+//	}
+//
+//	func greet(_ *sdk.Call, in greeting) (string, error) {
+//		return "Hello, " + in.Name + "!", nil
+//	}
+//
+//	var module = sdk.Serve(sdk.Module{Version: "1.0.0", Tools: []sdk.Tool{
+//		sdk.Define(sdk.Spec{Name: "greet", Description: "Greets someone."}, greet),
+//	}})
+//
+//	func main() { module.Main() }
+//
+// # Why a package variable
+//
+// A tool is built as a Wasm reactor (go build -buildmode=c-shared). A reactor's
+// main never runs: the host calls _initialize, which initialises the packages,
+// and then the exports. So a module must be handed over while its package is
+// initialised, and a variable is the one form of that which also gives tests
+// something to hold.
+//
+// # Schemas
+//
+// Input and output schemas come from the Go types, in a form that every known
+// host takes: objects with properties and required, nothing but one type for
+// each value, no references. Struct tags say the rest:
+//
+//	json:"name,omitempty"   the property's name; omitempty or omitzero: optional
+//	doc:"Who is greeted."   its description
+//	enum:"plain,loud"       the allowed strings, of a string or of a []string
+//	default:"plain"         optional, and what an absent property becomes
+//	min:"1" max:"10"        bounds: of a number, of a string's length in
+//	                        characters, of the number of items in a slice
+//
+// Pointers are optional fields too. A field of type any or json.RawMessage has
+// no single JSON type and is allowed in outputs alone; map[string]any is an
+// object with any content. A time.Time is RFC 3339 text. A time.Duration is
+// refused: say seconds in a number, or take ISO 8601 text. Types that contain
+// themselves are refused, as are types with a MarshalJSON of their own.
+//
+// Arguments are decoded exactly: integers keep every digit, 5.0 is the integer
+// 5, nothing is rounded, and numbers inside an any are json.Number. Nil slices
+// and maps are written as empty ones, so a result always fits its schema.
+//
+// # Size
+//
+// The package stays clear of fmt and has a small codec of its own, which costs a
+// tool less than encoding/json does: the example greet is 3.0 MB.
+package sdk
+
+import "reflect"
+
+// Module is a set of tools in one .wasm file.
+type Module struct {
+	// Version is shown to people; hutch does not order versions.
+	Version string
+	// Requests is nil for tools that only compute.
+	Requests Requests
+	// Tools are listed in this order. At least one.
+	Tools []Tool
+}
+
+// Spec is what a tool says about itself besides its types.
+//
+// The four flags become MCP's annotations. A module without [Module.Requests]
+// cannot touch anything, so its tools are read-only whatever the flags say;
+// otherwise the zero value is the careful answer.
+type Spec struct {
+	// Name matches ^[a-zA-Z][a-zA-Z0-9_-]{0,47}$.
+	Name string
+	// Title is for people; optional.
+	Title string
+	// Description is what a model decides by: when to use the tool, what comes
+	// back, what the limits are. 1 to 1,000 characters.
+	Description string
+
+	ReadOnly    bool // changes nothing anywhere
+	Additive    bool // only adds: overwrites and deletes nothing
+	Idempotent  bool // the same call twice does no more than once
+	ClosedWorld bool // deals only with what the caller handed it
+}
+
+// Tool is one defined tool. Make it with [Define].
+type Tool struct {
+	spec    Spec
+	in, out *shape // out is nil if the output is text or a whole Result
+	run     func(*Call, any) (any, error)
+	err     error // what is wrong with the definition; Describe reports it
+}
+
+// Define makes a tool from a function. In is a struct. Out is a struct, a
+// map with string keys, a string, or a [Result].
+//
+// A struct or map is sent as structured content, and as text: what its method
+// Text() string returns if it has one, else the same JSON. Many hosts show a
+// model only one of the two, so Text must not say more than the fields do.
+//
+// An error that the function returns becomes a result that tells the model so;
+// write it for a reader who can try again. A panic becomes such a result too.
+func Define[In, Out any](spec Spec, run func(*Call, In) (Out, error)) Tool {
+	return define(spec, reflect.TypeFor[In](), reflect.TypeFor[Out](),
+		func(c *Call, in any) (any, error) { return run(c, *in.(*In)) })
+}
+
+// define is Define without type parameters, so that it is compiled once.
+func define(spec Spec, in, out reflect.Type, run func(*Call, any) (any, error)) Tool {
+	t := Tool{spec: spec, run: run}
+	if t.err = checkSpec(spec); t.err != nil {
+		return t
+	}
+	if t.in, t.err = inputShape(in); t.err != nil {
+		return t
+	}
+	t.out, t.err = outputShape(out)
+	return t
+}
+
+// inputShape returns the shape of a struct that arguments are decoded into.
+func inputShape(t reflect.Type) (*shape, error) {
+	s, err := shapeOf(t, input)
+	if err != nil {
+		return nil, prefixed("input", err)
+	}
+	if s.kind != object {
+		return nil, invalid("input: is " + t.String() + ", must be a struct")
+	}
+	return s, nil
+}
+
+// outputShape returns nil for the two types that have no schema.
+func outputShape(t reflect.Type) (*shape, error) {
+	if t.Kind() == reflect.String || t == reflect.TypeFor[Result]() {
+		return nil, nil
+	}
+	s, err := shapeOf(t, output)
+	if err != nil {
+		return nil, prefixed("output", err)
+	}
+	if s.kind != object && s.kind != dict {
+		return nil, invalid("output: is " + t.String() + ", must be a struct, a map, a string or an sdk.Result")
+	}
+	return s, nil
+}
+
+// checkSpec holds a definition to what every host accepts.
+func checkSpec(s Spec) error {
+	if !validName(s.Name) {
+		return invalid("name is " + quote(s.Name) + ", must be 1 to 48 of letters, digits, _ and -, a letter first")
+	}
+	if n := len([]rune(s.Description)); n == 0 || n > 1000 {
+		return invalid("description has " + itoa(n) + " characters, must have 1 to 1000")
+	}
+	return nil
+}
+
+func validName(name string) bool {
+	return len(name) <= 48 && validKey(name) && isLetter(name[0]) && !containsByte(name, '.')
+}
+
+// annotations of a pure tool, one whose module requests nothing, do not depend on
+// its flags.
+func (t Tool) annotations(pure bool) annotations {
+	readOnly := pure || t.spec.ReadOnly
+	return annotations{
+		ReadOnly:    readOnly,
+		Destructive: !readOnly && !t.spec.Additive,
+		Idempotent:  readOnly || t.spec.Idempotent,
+		OpenWorld:   !pure && !t.spec.ClosedWorld,
+	}
+}
+
+// describe returns the tool as a host lists it.
+func (t Tool) describe(pure bool) (definition, error) {
+	if t.err != nil {
+		return definition{}, prefixed("tool "+t.spec.Name, t.err)
+	}
+	d := definition{
+		Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description,
+		InputSchema: t.in.schema(), Annotations: t.annotations(pure),
+	}
+	if t.out != nil {
+		d.OutputSchema = t.out.schema()
+	}
+	return d, nil
+}
