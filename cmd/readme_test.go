@@ -181,7 +181,9 @@ func startServer(ctx context.Context, t *testing.T, dir string, env []string, ad
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Log(err)
 		}
-		<-ended
+		if err := <-ended; err != nil {
+			t.Errorf("hutch serve ended with %v", err)
+		}
 		if t.Failed() {
 			t.Logf("hutch serve said:\n%s", log.String())
 		}
