@@ -1,6 +1,6 @@
 package wasmbin
 
-// maxPages is as much memory as 32 bits address.
+// Memory comes in pages, of which 32 bits address maxPages.
 const (
 	maxPages  = 1 << 16
 	pageBytes = 64 << 10

@@ -24,24 +24,24 @@ var sections = [...]struct {
 	rank int
 	walk func(*walker)
 }{
-	0:  {"custom", 0, (*walker).customSection},
-	1:  {"type", 1, (*walker).typeSection},
-	2:  {"import", 2, (*walker).importSection},
-	3:  {"function", 3, (*walker).functionSection},
-	4:  {"table", 4, (*walker).tableSection},
-	5:  {"memory", 5, (*walker).memorySection},
-	6:  {"global", 6, (*walker).globalSection},
-	7:  {"export", 7, (*walker).exportSection},
-	8:  {"start", 8, (*walker).startSection},
-	9:  {"element", 9, (*walker).elementSection},
-	10: {"code", 11, (*walker).codeSection},
-	11: {"data", 12, (*walker).dataSection},
-	12: {"data count", 10, (*walker).dataCountSection},
+	0:  {"custom section", 0, (*walker).customSection},
+	1:  {"type section", 1, (*walker).typeSection},
+	2:  {"import section", 2, (*walker).importSection},
+	3:  {"function section", 3, (*walker).functionSection},
+	4:  {"table section", 4, (*walker).tableSection},
+	5:  {"memory section", 5, (*walker).memorySection},
+	6:  {"global section", 6, (*walker).globalSection},
+	7:  {"export section", 7, (*walker).exportSection},
+	8:  {"start section", 8, (*walker).startSection},
+	9:  {"element section", 9, (*walker).elementSection},
+	10: {"code section", 11, (*walker).codeSection},
+	11: {"data section", 12, (*walker).dataSection},
+	12: {"data count section", 10, (*walker).dataCountSection},
 }
 
 func sectionName(id byte) string {
 	if int(id) < len(sections) {
-		return sections[id].name + " section"
+		return sections[id].name
 	}
 	return fmt.Sprintf("section %d", id)
 }

@@ -1,0 +1,201 @@
+package wasmbin_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
+
+// wide is a budget that leaves only the format to object to.
+var wide = wasmbin.Budget{
+	FileBytes: 1 << 30, Types: 1 << 30, Params: 1 << 30, Results: 1 << 30, Imports: 1 << 30, Functions: 1 << 30,
+	Tables: 1 << 30, TableEntries: 1<<31 - 1, MemoryBytes: 4 << 30, Globals: 1 << 30, Exports: 1 << 30,
+	Segments: 1 << 30, BodyBytes: 1 << 30, Locals: 1 << 30, ModuleLocals: 1 << 30,
+}
+
+// onPurpose is in the error for what the engine knows and we refuse: imports
+// of tables, memories and globals.
+const onPurpose = "only functions can be imported"
+
+// sources returns where a module of the build has its files.
+func sources(t testing.TB, module string) string {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return strings.TrimSpace(string(dir))
+}
+
+// modules returns the modules below a folder.
+func modules(t testing.TB, dir string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".wasm" {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// judge returns a function that asks the engine what it thinks of a module.
+func judge(t *testing.T) func([]byte) error {
+	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2)
+	runtime := wazero.NewRuntimeWithConfig(t.Context(), config)
+	t.Cleanup(func() {
+		if err := runtime.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(b []byte) error {
+		m, err := runtime.CompileModule(t.Context(), b)
+		if err != nil {
+			return err
+		}
+		return m.Close(t.Context())
+	}
+}
+
+// typed says whether a module is refused for the types of typed function
+// references, which the engine decodes whatever features are switched on.
+func typed(path string, err error) bool {
+	return strings.Contains(path, "typed-function-references") &&
+		(strings.Contains(err.Error(), "unknown value type") || strings.Contains(err.Error(), "unknown reference type"))
+}
+
+// Whatever the engine takes, we take, but for imports that are no functions and
+// types of a proposal that it does not switch off.
+// So what we refuse in the files of the specification and its proposals, and
+// in those that once broke the engine, the engine must refuse as well.
+func TestD15_D18_NoStricterThanTheEngine(t *testing.T) {
+	engine := judge(t)
+	tests := filepath.Join(sources(t, "github.com/tetratelabs/wazero"), "internal", "integration_test")
+	var accepted, skipped, refused int
+	for _, path := range modules(t, tests) {
+		b := read(t, path)
+		m, err := wasmbin.Check(b, wide)
+		switch {
+		case err == nil:
+			accepted++
+			if _, err := wasmbin.Check(m.Stripped(), wide); err != nil {
+				t.Errorf("%s: stripped: %v", path, err)
+			}
+		case strings.Contains(err.Error(), onPurpose):
+			skipped++
+		default:
+			refused++
+			if engine(b) == nil && !typed(path, err) {
+				t.Errorf("%s: the engine takes it: %v", path, err)
+			}
+		}
+	}
+	t.Logf("%d accepted, %d refused, %d import more than functions", accepted, refused, skipped)
+	if accepted < 5_000 || refused < 500 {
+		t.Errorf("the corpus shrank: %d accepted, %d refused", accepted, refused)
+	}
+}
+
+// What the specification calls malformed we refuse, unless the fault lies in
+// the instructions of a body, which is the engine's to find.
+func TestD07_MalformedOfTheSpecification(t *testing.T) {
+	engine := judge(t)
+	checked := 0
+	for _, version := range []string{"v1", "v2"} {
+		dir := filepath.Join(sources(t, "github.com/tetratelabs/wazero"), "internal", "integration_test", "spectest", version, "testdata")
+		for _, file := range malformed(t, dir) {
+			checked++
+			b := read(t, filepath.Join(dir, file))
+			if _, err := wasmbin.Check(b, wide); err != nil {
+				continue
+			}
+			if err := engine(b); err == nil || !strings.HasPrefix(err.Error(), "invalid function[") {
+				t.Errorf("%s/%s is malformed, and accepted; the engine says: %v", version, file, err)
+			}
+		}
+	}
+	if checked < 400 {
+		t.Errorf("the corpus shrank: %d malformed modules", checked)
+	}
+}
+
+// malformed returns the binary modules that the test scripts in dir assert to
+// be malformed.
+func malformed(t *testing.T, dir string) []string {
+	t.Helper()
+	scripts, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, path := range scripts {
+		var script struct {
+			Commands []struct {
+				Type, Filename string
+				ModuleType     string `json:"module_type"`
+			}
+		}
+		if err := json.Unmarshal(read(t, path), &script); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, c := range script.Commands {
+			if c.Type == "assert_malformed" && c.ModuleType == "binary" {
+				files = append(files, c.Filename)
+			}
+		}
+	}
+	return files
+}
+
+// The modules that two libraries bring along as examples and plug-ins are
+// within the default budget, except for one.
+func TestRealModulesAreWithinTheBudget(t *testing.T) {
+	accepted := 0
+	for _, dir := range []string{
+		filepath.Join(sources(t, "github.com/tetratelabs/wazero"), "examples"),
+		filepath.Join(sources(t, "github.com/extism/go-sdk"), "wasm"),
+	} {
+		for _, path := range modules(t, dir) {
+			_, err := wasmbin.Check(read(t, path), wasmbin.Budget{})
+			switch {
+			case err == nil:
+				accepted++
+			case strings.HasSuffix(path, ".instr.wasm") && strings.Contains(err.Error(), "2457 locals, at most 2000"):
+				// Instrumented for tracing, which gave one function its locals.
+			case !strings.Contains(err.Error(), onPurpose):
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+	if accepted < 20 {
+		t.Errorf("only %d modules", accepted)
+	}
+}
+
+// The tests' own good module is one by the engine's judgement too.
+func TestGoodModuleIsGood(t *testing.T) {
+	if err := judge(t)(good()); err != nil {
+		t.Error(err)
+	}
+}
