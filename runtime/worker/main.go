@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/hutch-run/hutch/runtime/dialect"
+)
+
+// Arg is the first argument that makes hutch be a worker: its main function
+// calls [Main] then and does nothing else.
+const Arg = "__worker"
+
+// Main is a worker's whole life: it speaks to the parent on standard input and
+// output until the parent closes its end. It returns the exit code: 0, or 1 if
+// the parent did not keep to the protocol, which standard error explains.
+func Main() int {
+	// The parent knows when; it logs this only if the process ends badly.
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
+	err := closeInherited()
+	if err == nil {
+		err = serve(os.Stdin, os.Stdout, loadDialect(log), log)
+	}
+	if err != nil {
+		log.Error("worker ends", "err", err)
+		return 1
+	}
+	return 0
+}
+
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// loadDialect bounds this process before it looks at the module.
+func loadDialect(log *slog.Logger) loader {
+	return func(ctx context.Context, wasm []byte, head loadHead) (guest, error) {
+		if err := confine(head); err != nil {
+			return nil, err
+		}
+		return dialect.Load(ctx, wasm, dialect.Options{CacheDir: head.CacheDir, Limits: head.Limits, Logger: log})
+	}
+}
+
+// tune sets up the Go runtime for guests. Machine code of a guest cannot be
+// preempted, so each running call may hold a processor of the scheduler for as
+// long as it likes; two more keep the pipe alive. The collector works harder
+// before memory reaches the point where the process is ended.
+func tune(head loadHead) {
+	runtime.GOMAXPROCS(head.Calls + 2)
+	debug.SetMemoryLimit(head.MemoryBytes / 4 * 3)
+}

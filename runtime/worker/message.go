@@ -1,0 +1,193 @@
+package worker
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// The most bytes a frame's body may have. The sender keeps to them with an error
+// that says so; the receiver holds the sender to them.
+const (
+	maxModule      = 64 << 20  // load: the module, its head included
+	maxCall        = 64 << 20  // call: head and arguments, whatever Limits.InputBytes says
+	maxDescription = 256 << 10 // done of a describe
+	maxGated       = 16 << 20  // ask and answer: the JSON of a gated operation
+	maxHello       = 64
+	maxFailed      = 64 << 10
+	maxProgress    = 4 << 10
+	maxOpName      = 64
+	usageBytes     = 8
+	levelBytes     = 1
+	codeBytes      = 4
+)
+
+// What the worker forwards for one call, and no more: a call that exceeds these
+// tells the parent that the worker is not ours any longer.
+const (
+	// spareLogLines leaves room for a closing line such as "900 more dropped",
+	// spareLogBytes for the mark of a line that was cut.
+	spareLogLines  = 1
+	spareLogBytes  = 64
+	maxProgressRun = 2000
+)
+
+// protocolVersion is what a hello carries. Parent and worker are the same
+// release, usually the same file; the number catches a stale worker binary.
+const protocolVersion = "hutch-worker 1"
+
+// loadHead stands before the module in a load frame.
+type loadHead struct {
+	// CacheDir is where compiled code is kept; empty keeps none.
+	CacheDir string     `json:"cacheDir,omitempty"`
+	Limits   abi.Limits `json:"limits"`
+	// Calls is the most calls that run at once.
+	Calls int `json:"calls"`
+	// MemoryBytes is the most data memory the process may use.
+	MemoryBytes int64 `json:"memoryBytes"`
+}
+
+// callHead stands before the arguments in a call frame.
+type callHead struct {
+	Tool   string            `json:"tool"`
+	Config map[string]string `json:"config,omitempty"`
+	Limits abi.Limits        `json:"limits"`
+	// Host, Log and Progress say whether anyone listens.
+	Host     bool `json:"host,omitempty"`
+	Log      bool `json:"log,omitempty"`
+	Progress bool `json:"progress,omitempty"`
+}
+
+// failedBody is the body of a failed frame.
+type failedBody struct {
+	abi.Failure
+	Usage abi.Usage `json:"usage"`
+}
+
+// encodeHead returns v as JSON behind its own length, ready to stand before a
+// tail of raw bytes.
+func encodeHead(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode head: %w", err)
+	}
+	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(text)), uint32(len(text))), text...), nil
+}
+
+// decodeHead undoes encodeHead and returns the tail.
+func decodeHead(body []byte, v any) (tail []byte, err error) {
+	if len(body) < 4 {
+		return nil, fmt.Errorf("head of %d bytes, at least 4", len(body))
+	}
+	size := binary.BigEndian.Uint32(body)
+	if uint64(size) > uint64(len(body)-4) {
+		return nil, fmt.Errorf("head claims %d bytes, %d are left", size, len(body)-4)
+	}
+	if err := json.Unmarshal(body[4:4+size], v); err != nil {
+		return nil, fmt.Errorf("decode head: %w", err)
+	}
+	return body[4+size:], nil
+}
+
+func encodeUsage(u abi.Usage) []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, usageBytes), clamp32(u.LogLines))
+	return binary.BigEndian.AppendUint32(b, clamp32(u.HostCalls))
+}
+
+func clamp32(n int) uint32 { return uint32(max(0, min(n, 1<<31-1))) }
+
+func decodeDone(body []byte) (answer []byte, usage abi.Usage, err error) {
+	if len(body) < usageBytes {
+		return nil, usage, fmt.Errorf("done of %d bytes, at least %d", len(body), usageBytes)
+	}
+	usage.LogLines = int(binary.BigEndian.Uint32(body) & (1<<31 - 1))
+	usage.HostCalls = int(binary.BigEndian.Uint32(body[4:]) & (1<<31 - 1))
+	return body[usageBytes:], usage, nil
+}
+
+// encodeAsk returns the head of an ask frame; the request's body is the tail.
+func encodeAsk(op abi.Op) []byte { return append([]byte{byte(len(op))}, op...) }
+
+// decodeAsk accepts only operations that exist, with a body that is JSON.
+func decodeAsk(body []byte) (abi.Op, []byte, error) {
+	if len(body) == 0 || len(body)-1 < int(body[0]) {
+		return "", nil, errors.New("ask is cut short")
+	}
+	op, rest := abi.Op(body[1:1+body[0]]), body[1+body[0]:]
+	if op.Capability() == "" {
+		return "", nil, fmt.Errorf("unknown operation %q", cut(string(op), maxOpName))
+	}
+	if !json.Valid(rest) {
+		return "", nil, fmt.Errorf("%s with a body that is not JSON", op)
+	}
+	return op, rest, nil
+}
+
+func encodeCode(c abi.Code) []byte {
+	return binary.BigEndian.AppendUint32(nil, uint32(c))
+}
+
+func decodeAnswer(body []byte) (abi.Response, error) {
+	if len(body) < codeBytes {
+		return abi.Response{}, fmt.Errorf("answer of %d bytes, at least %d", len(body), codeBytes)
+	}
+	return abi.Response{Code: abi.Code(binary.BigEndian.Uint32(body)), Body: body[codeBytes:]}, nil
+}
+
+// decodeFailed reads why a worker gave no answer. The text comes from the other
+// side of the wall, so it is made one clean line, and the class must be one that
+// a worker can know about.
+func decodeFailed(body []byte) (*abi.Failure, abi.Usage, error) {
+	var b failedBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, abi.Usage{}, fmt.Errorf("decode failed frame: %w", err)
+	}
+	switch b.Class {
+	case abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit, abi.ClassTimeout, abi.ClassCancelled:
+		return &abi.Failure{Class: b.Class, Text: oneLine(b.Text, maxFailureText)}, b.Usage, nil
+	case abi.ClassInternal:
+		return abi.Failf(abi.ClassInternal, "the worker failed; hutch's log has details"), b.Usage, nil
+	default:
+		return nil, abi.Usage{}, fmt.Errorf("class %q is not a worker's to give", cut(string(b.Class), maxOpName))
+	}
+}
+
+// maxFailureText is the longest text of a failure; in JSON a byte of it may take
+// six, which still fits a failed frame.
+const maxFailureText = 8 << 10
+
+func encodeFailed(f *abi.Failure, usage abi.Usage) ([]byte, error) {
+	return json.Marshal(failedBody{
+		Failure: abi.Failure{Class: f.Class, Text: oneLine(f.Text, maxFailureText)},
+		Usage:   usage,
+	})
+}
+
+// oneLine returns s as valid UTF-8 of at most limit bytes without control
+// characters.
+func oneLine(s string, limit int) string {
+	s = cut(strings.ToValidUTF8(s, "\uFFFD"), limit)
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// cut returns at most limit bytes of s, ending between runes.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,326 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// Options configure a pool; the zero value works.
+type Options struct {
+	// Command starts a worker: a program that calls [Main], and its arguments.
+	// Default: this program with [Arg].
+	Command []string
+	// CacheDir is where workers keep compiled code, in a folder for each digest.
+	// Empty: nothing is kept, and each start compiles anew.
+	CacheDir string
+	// IdleTTL is how long a worker without calls is kept. Default 60 s.
+	IdleTTL time.Duration
+	// MemoryBudget is the resident memory of all workers, in bytes, above which
+	// idle ones are ended, the least recently used first. Default 1 GiB.
+	MemoryBudget int64
+	// Compilations is how many modules may compile at once. Waiting for a turn
+	// does not count against Limits.Compile. Default: 1 on up to two cores, else
+	// half the cores.
+	Compilations int
+	// Calls is how many calls of one worker run at once; more wait in line, within
+	// their own wall limit. Default: four for each core.
+	Calls int
+	// Grace is how long a call whose caller has left, or whose time is up, may take
+	// to end by itself before its worker is killed. Default 100 ms.
+	Grace time.Duration
+	// Logger gets what operators should know. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	cores := runtime.NumCPU()
+	o.IdleTTL = cmp.Or(o.IdleTTL, time.Minute)
+	o.MemoryBudget = cmp.Or(o.MemoryBudget, 1<<30)
+	o.Compilations = cmp.Or(o.Compilations, max(1, cores/2))
+	o.Calls = cmp.Or(o.Calls, 4*cores)
+	o.Grace = cmp.Or(o.Grace, 100*time.Millisecond)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Module is what a worker runs.
+type Module struct {
+	// Name is for logs only.
+	Name string
+	// Digest identifies the module: SHA-256 as 64 lower-case hex digits.
+	Digest string
+	// Bytes returns the module, checked and stripped already. It is called for
+	// each start of a worker, never twice at once for one module.
+	Bytes func() ([]byte, error)
+	// Limits bound loading and describing, and calls that set none themselves.
+	Limits abi.Limits
+}
+
+// Pool runs modules in workers: one for each digest, started on first use.
+// It is safe for concurrent use.
+type Pool struct {
+	o       Options
+	launch  func() (*child, error)
+	measure func(pids []int) map[int]int64
+	compile chan struct{} // one place for each compilation at once
+	count   counters
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	stop    func() // ends the spawner
+	wake    chan struct{}
+	// busy counts what Close waits for: starts, processes and the sweeper. It only
+	// grows under mu while closed is false.
+	busy sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	slots  map[string]*slot
+	procs  map[*process]*slot
+}
+
+// NewPool returns a pool. It checks that the command exists and the cache folder
+// can be made, but starts nothing.
+func NewPool(o Options) (*Pool, error) {
+	o = o.withDefaults()
+	command, err := resolve(o.Command)
+	if err != nil {
+		return nil, err
+	}
+	if o.CacheDir != "" {
+		if o.CacheDir, err = filepath.Abs(o.CacheDir); err != nil {
+			return nil, fmt.Errorf("worker cache: %w", err)
+		}
+		if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
+			return nil, fmt.Errorf("worker cache: %w", err)
+		}
+	}
+	s := newSpawner(command)
+	go s.run()
+	return newPool(o, s.start, residentBytes, s.stop), nil
+}
+
+func newPool(o Options, launch func() (*child, error), measure func([]int) map[int]int64, stop func()) *Pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &Pool{
+		o: o, launch: launch, measure: measure, stop: stop,
+		compile: make(chan struct{}, o.Compilations),
+		ctx:     ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		slots: map[string]*slot{}, procs: map[*process]*slot{},
+	}
+	p.busy.Go(p.sweep)
+	return p
+}
+
+// resolve returns command with an absolute path, since workers start elsewhere.
+func resolve(command []string) ([]string, error) {
+	if len(command) == 0 {
+		self, err := selfCommand()
+		if err != nil {
+			return nil, fmt.Errorf("worker command: %w", err)
+		}
+		return []string{self, Arg}, nil
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return nil, fmt.Errorf("worker command: %w", err)
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("worker command: %w", err)
+	}
+	return append([]string{path}, command[1:]...), nil
+}
+
+// Describe returns what the module says about itself: JSON as it wrote it, at
+// most 256 KiB. Starting the worker is bounded by Limits.Compile and waiting for
+// others to compile by ctx alone; then Limits.Wall counts. Errors are
+// *[abi.Failure].
+func (p *Pool) Describe(ctx context.Context, m Module) ([]byte, error) {
+	limits := m.Limits.WithDefaults()
+	s, failure := p.slot(m)
+	if failure != nil {
+		return nil, failure
+	}
+	defer s.release()
+	if _, failure := s.process(ctx); failure != nil {
+		return nil, failure
+	}
+	body, _, err := s.call(ctx, request{kind: kindDescribe, max: maxDescription, inv: abi.Invocation{Limits: limits}})
+	return body, err
+}
+
+// Call runs one call of one tool and returns the result's JSON as the module
+// wrote it, at most Limits.OutputBytes long and not checked otherwise. All of it
+// happens within Limits.Wall: waiting for a turn and for a start as well. A start
+// goes on when its callers have given up, so that a later call finds it done.
+//
+// If the worker is lost through no fault of this call, the call is run once more
+// on the next worker with what is left of its time, provided it had made no gated
+// operation; its log lines and progress then begin again. No callback of in runs
+// after Call has returned, and a gated operation's context has ended then.
+//
+// Errors are *[abi.Failure]: ClassTimeout and ClassCancelled as soon as the time
+// is up or ctx ends; ClassWorkerLost if the worker ended first; what the worker
+// found otherwise.
+func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, abi.Usage, error) {
+	in.Limits = within(in.Limits, m.Limits)
+	if n := len(in.Arguments); n > in.Limits.InputBytes {
+		return nil, abi.Usage{}, abi.Failf(abi.ClassLimit, "arguments of %d bytes, at most %d", n, in.Limits.InputBytes)
+	}
+	head, err := encodeHead(callHead{
+		Tool: in.Tool, Config: in.Config, Limits: in.Limits,
+		Host: in.Host != nil, Log: in.Log != nil, Progress: in.Progress != nil,
+	})
+	if err != nil {
+		return nil, abi.Usage{}, abi.Failf(abi.ClassInternal, "the call cannot be encoded")
+	}
+	if n := len(head) + len(in.Arguments); n > maxCall {
+		return nil, abi.Usage{}, abi.Failf(abi.ClassLimit, "call of %d bytes, at most %d", n, maxCall)
+	}
+	s, failure := p.slot(m)
+	if failure != nil {
+		return nil, abi.Usage{}, failure
+	}
+	defer s.release()
+	return s.call(ctx, request{kind: kindCall, head: head, tail: in.Arguments, max: in.Limits.OutputBytes, inv: in})
+}
+
+// within returns l with what it leaves open set from base, then from the defaults.
+func within(l, base abi.Limits) abi.Limits {
+	return abi.Limits{
+		Wall:         cmp.Or(l.Wall, base.Wall),
+		Compile:      cmp.Or(l.Compile, base.Compile),
+		MemoryBytes:  cmp.Or(l.MemoryBytes, base.MemoryBytes),
+		InputBytes:   cmp.Or(l.InputBytes, base.InputBytes),
+		OutputBytes:  cmp.Or(l.OutputBytes, base.OutputBytes),
+		LogLines:     cmp.Or(l.LogLines, base.LogLines),
+		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
+		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
+	}.WithDefaults()
+}
+
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// slot returns the digest's slot with one use counted.
+func (p *Pool) slot(m Module) (*slot, *abi.Failure) {
+	if !digestForm.MatchString(m.Digest) { // it becomes the name of a folder
+		return nil, abi.Failf(abi.ClassInternal, "module digest %q is not 64 lower-case hex digits", cut(m.Digest, 80))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, closedFailure()
+	}
+	s := p.slots[m.Digest]
+	if s == nil {
+		s = newSlot(p, m)
+		p.slots[m.Digest] = s
+	}
+	s.use()
+	return s, nil
+}
+
+// Retire gives up the digest's worker: it takes no new calls and ends when the
+// running ones are done. Retire returns at once. A later call of the same digest
+// gets a new worker.
+func (p *Pool) Retire(digest string) {
+	p.mu.Lock()
+	s := p.slots[digest]
+	delete(p.slots, digest)
+	p.mu.Unlock()
+	if s != nil {
+		s.retire()
+	}
+}
+
+// Close ends every worker, whatever it is doing, and waits until all are reaped
+// and no goroutine is left. Running calls get ClassWorkerLost. Only the first
+// Close does anything; the error is always nil.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if !first {
+		return nil
+	}
+	p.cancel()
+	for _, proc := range p.processes() {
+		proc.end(endClosed)
+	}
+	p.busy.Wait()
+	p.stop()
+	return nil
+}
+
+func (p *Pool) processes() []*process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]*process, 0, len(p.procs))
+	for proc := range p.procs {
+		all = append(all, proc)
+	}
+	return all
+}
+
+// enter counts one more thing that Close waits for, unless it has begun.
+func (p *Pool) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.busy.Add(1)
+	return true
+}
+
+// spawn starts a worker for s. The pool must have been entered for the start.
+func (p *Pool) spawn(s *slot) (*process, error) {
+	c, err := p.launch()
+	if err != nil {
+		return nil, err
+	}
+	p.count.starts.Add(1)
+	proc := adopt(c, processOptions{
+		log:   p.o.Logger.With("module", s.module.Name, "digest", s.module.Digest[:12]),
+		calls: p.o.Calls, grace: p.o.Grace, count: &p.count,
+		onEnd: func(proc *process, why reason) {
+			p.count.ended(why)
+			s.forget(proc, why)
+		},
+	})
+	p.mu.Lock()
+	p.procs[proc] = s
+	closed := p.closed
+	p.mu.Unlock()
+	p.busy.Go(func() {
+		<-proc.gone
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.procs, proc)
+	})
+	if closed {
+		proc.end(endClosed)
+	}
+	p.nudge()
+	return proc, nil
+}
+
+// ceiling is the most memory the worker of a module may use: its own, room to
+// compile, and for each call an instance twice over, since memory that grows is
+// copied.
+func (p *Pool) ceiling(l abi.Limits) int64 {
+	return 768<<20 + 2*int64(p.o.Calls)*l.MemoryBytes
+}
