@@ -31,32 +31,42 @@ func failure(err error, did string) *abi.Failure {
 	return abi.Failf(abi.ClassModule, "%s: %s", did, reason(err))
 }
 
-// failure says why the guest did not return. The engine's errors carry stack
-// traces, those of panics with paths of this machine; none of that leaves.
-// doing is put before the reason if it is not empty.
-func (in *Instance) failure(err error, doing string) *abi.Failure {
-	if doing != "" {
-		doing += ": "
+// failure says why the guest did not return; starting, before it could be
+// called. The engine's errors carry stack traces, those of panics with paths of
+// this machine; none of that leaves.
+func (in *Instance) failure(err error, starting bool) *abi.Failure {
+	doing := ""
+	if starting {
+		doing = "does not start: "
 	}
 	var exit *sys.ExitError
-	var bug *panicError
 	var fault runtime.Error
+	text := err.Error()
 	switch {
 	case errors.Is(err, errHostPanic):
 		return abi.Failf(abi.ClassInternal, "a host function failed; the log says how")
 	case errors.As(err, &exit):
 		return abi.Failf(abi.ClassTrap, "%sleft with exit code %d", doing, exit.ExitCode())
-	case errors.As(err, &bug):
-		in.owner.logger.Error("engine panicked", "error", err)
-		return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
-	case errors.As(err, &fault):
+	case errors.As(err, &fault) && strings.Contains(text, recovered):
 		// A panic while the guest ran, in none of our functions: arguments of a
 		// WASI call that the engine does not check (v1.12.0: poll_oneoff).
 		in.owner.logger.Warn("engine panicked under a guest", "error", err)
 		return abi.Failf(abi.ClassTrap, "%strapped: in a system call", doing)
+	case strings.Contains(text, trapped) || innermost(err).Error() == "stack overflow":
+		return abi.Failf(abi.ClassTrap, "%strapped: %s", doing, reason(innermost(err)))
+	case starting && !strings.Contains(text, recovered):
+		return abi.Failf(abi.ClassModule, "%s%s", doing, reason(err))
 	}
-	return abi.Failf(abi.ClassTrap, "%strapped: %s", doing, reason(innermost(err)))
+	in.owner.logger.Error("engine failed", "error", err)
+	return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
 }
+
+// How the engine marks its errors (wazero v1.12.0, internal/wasmdebug); what
+// has neither mark is not shown to anyone.
+const (
+	trapped   = "wasm error: "
+	recovered = "(recovered by wazero)"
+)
 
 func innermost(err error) error {
 	for {

@@ -67,14 +67,28 @@ func (m *Module) guarded(module string, f HostFunc) api.GoModuleFunc {
 		if in.module == nil { // the start function runs before there is one
 			in.module = caller
 		}
-		defer func() {
-			if v := recover(); v != nil {
-				m.logger.Error("host function panicked", "function", module+"."+f.Name,
-					"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-				panic(errHostPanic)
-			}
-		}()
+		defer m.silence(module, f.Name)
 		f.Call(ctx, in, stack)
+	}
+}
+
+// guardedLine does the same for what takes a guest's printed lines.
+func (m *Module) guardedLine(line func(int, []byte)) func(int, []byte) {
+	if line == nil {
+		return nil
+	}
+	return func(fd int, b []byte) {
+		defer m.silence(SystemModule, "fd_write")
+		line(fd, b)
+	}
+}
+
+// silence, deferred, logs a panic and goes on with one that says nothing.
+func (m *Module) silence(module, function string) {
+	if v := recover(); v != nil {
+		m.logger.Error("host function panicked", "function", module+"."+function,
+			"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		panic(errHostPanic)
 	}
 }
 

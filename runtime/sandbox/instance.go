@@ -42,11 +42,11 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	}
 	in = &Instance{owner: m, state: c.State, ctx: ctx, funcs: map[string]api.Function{}}
 	for i := range in.output {
-		in.output[i] = lineWriter{fd: i + 1, emit: c.Line, most: c.LineBytes}
+		in.output[i] = lineWriter{fd: i + 1, emit: m.guardedLine(c.Line), most: c.LineBytes}
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			err = in.failure(enginePanic(v), "does not start")
+			err = in.failure(enginePanic(v), false)
 		}
 		if err != nil {
 			in.discard(ctx)
@@ -56,7 +56,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	mod, err := m.runtime.InstantiateModule(in.within(ctx), m.compiled, in.config())
 	in.flush()
 	if err != nil {
-		return in, in.failure(err, "does not start")
+		return in, in.failure(err, true)
 	}
 	in.module = mod
 	return in, nil
@@ -86,14 +86,14 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			results, err = nil, in.failure(enginePanic(v), "")
+			results, err = nil, in.failure(enginePanic(v), false)
 		}
 	}()
 	in.ctx = ctx
 	results, err = f.Call(in.within(ctx), args...)
 	in.flush()
 	if err != nil {
-		return nil, in.failure(err, "")
+		return nil, in.failure(err, false)
 	}
 	return results, nil
 }

@@ -125,6 +125,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestSystemFunctions(t *testing.T) {
+	m := compiled(t, mod{}.Bytes(), Options{})
+	has := m.runtime.Module(SystemModule).ExportedFunctionDefinitions()
+	says := SystemFunctions()
+	for name, f := range has {
+		if got, want := says[name].String(), signature(f); got != want {
+			t.Errorf("%s has type %s, the engine's is %s", name, got, want)
+		}
+	}
+	if len(has) != len(says) {
+		t.Errorf("%d functions, the engine has %d", len(says), len(has))
+	}
+}
+
 func errorText(err error) string {
 	if err == nil {
 		return "no error"

@@ -1,0 +1,208 @@
+// Package dialect knows the guest ABIs: it recognises one, asks a module for
+// its tools, and calls them.
+//
+// Two dialects are spoken. Both export describe and call, which take nothing
+// and return 0 or an error code, and both exchange the same JSON; they differ
+// in how the bytes cross the wall. A [Hutch] guest imports from hutch:host,
+// which moves whole buffers in the guest's own memory (native.go). A [V1] guest
+// (a servlet of mcp.run, a plugin of hyper-mcp v1, whatever is built with an
+// Extism PDK) imports from extism:host/env and moves eight bytes a call
+// (extism.go).
+//
+// Every call runs on an instance of its own that is closed afterwards, so no
+// call sees another one's state. A [Guest] may be used from any number of
+// goroutines; the package starts none. Nothing here interrupts a guest:
+// contexts are looked at between steps and by a guest that sleeps, and the
+// owner of the process ends one that does neither.
+package dialect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/sandbox"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
+
+// Kind names a dialect.
+type Kind string
+
+// The dialects.
+const (
+	Hutch Kind = "hutch"
+	V1    Kind = "v1"
+)
+
+const (
+	// MaxDescriptionBytes bounds what describe may write.
+	MaxDescriptionBytes = 256 << 10
+	// MaxTools bounds how many tools a module may describe.
+	MaxTools = 64
+)
+
+// Options say how a guest is loaded. The zero value works.
+type Options struct {
+	// CacheDir holds compiled code; see [sandbox.Options].
+	CacheDir string
+	// Limits bound describe, and each call that brings none of its own.
+	// MemoryBytes holds for both of a guest's memories: its own, and for v1 the
+	// one that Extism functions work on.
+	Limits abi.Limits
+	// Logger gets what the text of a failure must not say; nil drops it.
+	Logger *slog.Logger
+}
+
+// Guest is a loaded module. Its methods may be called concurrently.
+type Guest struct {
+	kind   Kind
+	module *sandbox.Module
+	limits abi.Limits
+	logger *slog.Logger
+}
+
+// Load checks wasm, recognises its dialect and compiles it, which cannot be
+// interrupted. Errors are [*abi.Failure].
+func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
+	o.Limits = o.Limits.WithDefaults()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	m, err := wasmbin.Check(wasm, wasmbin.Budget{MemoryBytes: o.Limits.MemoryBytes})
+	if err != nil {
+		return nil, abi.Failf(abi.ClassModule, "%s", err)
+	}
+	kind, err := Recognise(m)
+	if err != nil {
+		return nil, abi.Failf(abi.ClassModule, "%s", err)
+	}
+	module, err := sandbox.Compile(ctx, m.Stripped(), sandbox.Options{
+		CacheDir: o.CacheDir, Limits: o.Limits, Hosts: hosts(kind), Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Guest{kind: kind, module: module, limits: o.Limits, logger: o.Logger}, nil
+}
+
+// hosts returns what a guest of that dialect may import beside WASI.
+func hosts(k Kind) []sandbox.HostModule {
+	if k == V1 {
+		return []sandbox.HostModule{extismEnv(), extismUser()}
+	}
+	return []sandbox.HostModule{nativeHost()}
+}
+
+// Kind returns the guest's dialect.
+func (g *Guest) Kind() Kind { return g.kind }
+
+// Close gives back what Load took, at the latest when the running calls are
+// done. It does not wait for them.
+func (g *Guest) Close(ctx context.Context) error { return g.module.Close(ctx) }
+
+// Describe returns what the module says about itself, as it wrote it: at most
+// [MaxDescriptionBytes] of what [ParseDescription] reads. It runs without any
+// capability and without configuration. Errors are [*abi.Failure].
+func (g *Guest) Describe(ctx context.Context) ([]byte, error) {
+	limits := g.limits
+	limits.OutputBytes = MaxDescriptionBytes
+	c := newCall(0, nil, abi.Invocation{Limits: limits})
+	out, err := g.invoke(ctx, "describe", c)
+	if over := (&overLimit{}); errors.As(err, &over) {
+		return nil, abi.Failf(abi.ClassLimit, "description: more than %d bytes; describe fewer tools, or shorter", over.most)
+	}
+	return out, plain(err)
+}
+
+// Call calls a tool and returns its result, as the module wrote it: at most
+// Limits.OutputBytes of what [ParseResult] reads. callID stands in each
+// [abi.Request] the guest makes meanwhile. Errors are [*abi.Failure]; the usage
+// counts in either case.
+func (g *Guest) Call(ctx context.Context, callID uint64, in abi.Invocation) ([]byte, abi.Usage, error) {
+	if in.Limits == (abi.Limits{}) {
+		in.Limits = g.limits
+	}
+	in.Limits = in.Limits.WithDefaults()
+	input, err := request(in)
+	if err != nil {
+		return nil, abi.Usage{}, err
+	}
+	c := newCall(callID, input, in)
+	out, err := g.invoke(ctx, "call", c)
+	if over := (&overLimit{}); errors.As(err, &over) {
+		err = abi.Failf(abi.ClassLimit, "result: more than %d bytes; ask the tool for less", over.most)
+	}
+	return out, c.usage(), plain(err)
+}
+
+// plain makes a nil interface of a nil failure, and leaves others alone.
+func plain(err error) error {
+	var f *abi.Failure
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	return abi.Failf(abi.ClassInternal, "%s", err)
+}
+
+// initializers are the exports that get a reactor going, in order of
+// preference: WASI's own name, and the one that linkers leave when they make
+// neither command nor reactor.
+var initializers = [...]string{"_initialize", "__wasm_call_ctors"}
+
+// invoke runs one export on a fresh instance and returns what it wrote.
+func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	defer c.journal.close()
+	in, err := g.module.Instantiate(ctx, sandbox.Config{
+		State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes,
+	})
+	if err != nil {
+		return nil, either(ended(ctx), err)
+	}
+	defer func() {
+		if err := in.Close(ctx); err != nil {
+			g.logger.Warn("instance not closed", "error", err)
+		}
+	}()
+	for _, name := range initializers {
+		if !g.module.Exports(name) {
+			continue
+		}
+		if _, err := in.Call(ctx, name); err != nil {
+			return nil, either(ended(ctx), err)
+		}
+		break
+	}
+	results, err := in.Call(ctx, export)
+	if err := either(ended(ctx), err); err != nil {
+		return nil, err
+	}
+	status := int32(uint32(results[0])) // the export's type was checked
+	if g.kind == V1 {
+		return c.extismAnswer(status)
+	}
+	return c.nativeAnswer(status)
+}
+
+// either returns the first error that is one.
+func either(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// ended returns why nobody waits for the answer any more, or nil.
+func ended(ctx context.Context) error {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return abi.Failf(abi.ClassTimeout, "the time for this call is over")
+	default:
+		return abi.Failf(abi.ClassCancelled, "the call was cancelled")
+	}
+}

@@ -1,0 +1,140 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/sandbox"
+)
+
+// HTTP as an Extism kit knows it, made of [abi.OpHTTP], whose request is
+//
+//	{"method":"GET","url":"https://...","headers":{"a":"b"},"body":"text" or "bodyBase64":"..."}
+//
+// and whose result is
+//
+//	{"status":200,"headers":{"a":["b"]},"body":"text" or "bodyBase64":"..."}
+//
+// An Extism guest sends {"url","method","headers"} and the body as a second
+// block; it gets the response's body, and asks for status and headers. A
+// request that was refused or went wrong is status 0 without body and headers,
+// which a kit hands to the plugin as a response; the reason is logged.
+
+// httpExchange is the request or the result of [abi.OpHTTP].
+type httpExchange struct {
+	Method     string          `json:"method,omitempty"`
+	URL        string          `json:"url,omitempty"`
+	Status     int             `json:"status,omitempty"`
+	Headers    json.RawMessage `json:"headers,omitempty"`
+	Body       string          `json:"body,omitempty"`
+	BodyBase64 []byte          `json:"bodyBase64,omitempty"`
+}
+
+// httpResponse is what a v1 guest may still ask about the last response.
+type httpResponse struct {
+	status  int
+	headers []byte // JSON, names in lower case
+}
+
+func extismHTTPRequest(ctx context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	s := &c.extism
+	meta, body := s.arena.block(stack[0]), s.arena.block(stack[1])
+	stack[0], s.response = 0, httpResponse{}
+	request, err := httpRequest(meta, body)
+	if err != nil {
+		c.journal.write(abi.Warn, []byte("http_request: the request is no JSON as Extism has it"))
+		return
+	}
+	r := c.ask(ctx, abi.OpHTTP, len(request), func() ([]byte, bool) { return request, true })
+	var result httpExchange
+	if r.Code != abi.OK || json.Unmarshal(r.Body, &result) != nil {
+		c.journal.write(abi.Warn, []byte(refusalText(r)))
+		return
+	}
+	s.response = httpResponse{result.Status, joinHeaders(result.Headers)}
+	if len(result.BodyBase64) == 0 {
+		result.BodyBase64 = []byte(result.Body)
+	}
+	stack[0] = s.give("an HTTP response", result.BodyBase64)
+}
+
+// httpRequest puts an Extism request and its body into one.
+func httpRequest(meta, body []byte) ([]byte, error) {
+	var kit struct {
+		URL     string            `json:"url"`
+		Method  string            `json:"method"`
+		Headers map[string]string `json:"headers"`
+	}
+	if err := json.Unmarshal(meta, &kit); err != nil {
+		return nil, err
+	}
+	headers, err := json.Marshal(kit.Headers)
+	if err != nil {
+		return nil, err
+	}
+	x := httpExchange{Method: strings.ToUpper(kit.Method), URL: kit.URL}
+	if x.Method == "" {
+		x.Method = "GET"
+	}
+	if len(kit.Headers) > 0 {
+		x.Headers = headers
+	}
+	if utf8.Valid(body) {
+		x.Body = string(body)
+	} else {
+		x.BodyBase64 = body
+	}
+	return json.Marshal(x)
+}
+
+// joinHeaders turns {"Name":["a","b"]} or {"Name":"a"} into {"name":"a,b"}.
+func joinHeaders(raw json.RawMessage) []byte {
+	var values map[string]any
+	if len(raw) == 0 || json.Unmarshal(raw, &values) != nil {
+		return nil
+	}
+	joined := map[string]string{}
+	for name, value := range values {
+		var parts []string
+		switch v := value.(type) {
+		case string:
+			parts = []string{v}
+		case []any:
+			for _, e := range v {
+				if text, ok := e.(string); ok {
+					parts = append(parts, text)
+				}
+			}
+		}
+		joined[strings.ToLower(name)] = strings.Join(parts, ",")
+	}
+	b, err := json.Marshal(joined)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// refusalText says why a request came to nothing.
+func refusalText(r abi.Response) string {
+	var body struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if r.Code == abi.OK || json.Unmarshal(r.Body, &body) != nil || body.Error.Message == "" {
+		return "http_request: " + r.Code.String() + ", without a reason"
+	}
+	return body.Error.Message
+}
+
+func extismHTTPStatus(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	setI32(stack, c.extism.response.status)
+}
+
+func extismHTTPHeaders(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	stack[0] = c.extism.give("HTTP headers", c.extism.response.headers)
+}
