@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/guests/sdk"
+)
+
+var decode = sdk.Define(sdk.Spec{
+	Name:  "decode_data",
+	Title: "Decode",
+	Description: "Reads base64, base64url, base32, hex or percent-encoded (url) data. Returns the text if the bytes are UTF-8, and the " +
+		"bytes in base64 if they are not. White space is skipped and padding may be missing, except in url, where + stays a +.",
+}, decodeData)
+
+type decodeInput struct {
+	Data string `json:"data" doc:"What to decode."`
+	From string `json:"from" doc:"The form it is in." enum:"base64,base64url,base32,hex,url" default:"base64"`
+}
+
+type decodeOutput struct {
+	Text   *string `json:"text" doc:"The bytes as text; absent if they are no UTF-8."`
+	Base64 *string `json:"base64" doc:"The bytes in base64; absent if there is a text."`
+	Bytes  int     `json:"bytes" doc:"How many bytes it is."`
+}
+
+func decodeData(_ *sdk.Call, in decodeInput) (decodeOutput, error) {
+	data, err := fromText(in.Data, in.From)
+	if err != nil {
+		return decodeOutput{}, err
+	}
+	out := decodeOutput{Bytes: len(data)}
+	if utf8.Valid(data) {
+		text := string(data)
+		out.Text = &text
+	} else {
+		b64 := base64.StdEncoding.EncodeToString(data)
+		out.Base64 = &b64
+	}
+	return out, nil
+}
+
+// fromText returns the bytes that data stands for in a form, or says which
+// form it may be instead.
+func fromText(data, form string) ([]byte, error) {
+	if form == "text" {
+		return []byte(data), nil
+	}
+	if form == "url" {
+		text, err := url.PathUnescape(data)
+		if err != nil {
+			return nil, fmt.Errorf("this is no percent-encoding: %w", err)
+		}
+		return []byte(text), nil
+	}
+	compact := strings.TrimRight(strings.Map(dropSpace, data), "=")
+	decoded, err := decoders[form](compact)
+	if err != nil {
+		return nil, fmt.Errorf("this is no %s: %w%s", form, err, hint(compact, form))
+	}
+	return decoded, nil
+}
+
+var decoders = map[string]func(string) ([]byte, error){
+	"base64":    base64.RawStdEncoding.DecodeString,
+	"base64url": base64.RawURLEncoding.DecodeString,
+	"base32": func(s string) ([]byte, error) {
+		return base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(s))
+	},
+	"hex": hex.DecodeString,
+}
+
+func dropSpace(r rune) rune {
+	if unicode.IsSpace(r) {
+		return -1
+	}
+	return r
+}
+
+// hint names another form that the data would be.
+func hint(data, form string) string {
+	for _, other := range []string{"hex", "base64", "base64url"} {
+		if _, err := decoders[other](data); err == nil && other != form {
+			return "; it would be " + other
+		}
+	}
+	return ""
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/hutch-run/hutch/guests/sdk"
+)
+
+var toJSON = sdk.Define(sdk.Spec{
+	Name:  "csv_to_json",
+	Title: "CSV to JSON",
+	Description: "Turns CSV text into JSON: a list of objects, one a row, with the columns in order as keys. Use it before working on a table " +
+		"with other tools, such as jq. Every value is a string as it stands in the CSV, so that 007 stays 007; with infer, " +
+		"numbers and true and false become such and empty cells null.",
+}, csvToJSON)
+
+type toJSONInput struct {
+	CSV       string `json:"csv"`
+	Delimiter string `json:"delimiter" enum:"comma,semicolon,tab,pipe" default:"comma"`
+	Header    bool   `json:"header" doc:"Whether the first row has the names; else they are column_1 and so on." default:"true"`
+	Infer     bool   `json:"infer" doc:"Whether to make numbers, booleans and nulls of what looks like them." default:"false"`
+}
+
+type toJSONOutput struct {
+	Columns []string          `json:"columns"`
+	Rows    []json.RawMessage `json:"rows" doc:"One object for each row."`
+}
+
+func csvToJSON(_ *sdk.Call, in toJSONInput) (toJSONOutput, error) {
+	rows, err := readCSV(in.CSV, in.Delimiter)
+	if err != nil {
+		return toJSONOutput{}, err
+	}
+	columns, rows, err := splitHeader(rows, in.Header)
+	out := toJSONOutput{Columns: columns}
+	for _, row := range rows {
+		out.Rows = append(out.Rows, rowObject(columns, row, in.Infer))
+	}
+	return out, err
+}
+
+// rowObject writes the object by hand, since a map would lose the order.
+func rowObject(columns, row []string, infer bool) json.RawMessage {
+	b := []byte{'{'}
+	for i, name := range columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, jsonString(name)...), ':')
+		b = append(b, cell(row[i], infer)...)
+	}
+	return append(b, '}')
+}
+
+func cell(value string, infer bool) string {
+	switch {
+	case !infer:
+	case value == "":
+		return "null"
+	case value == "true", value == "false", isNumber(value):
+		return value
+	}
+	return jsonString(value)
+}
+
+// isNumber accepts what is a number in JSON as it stands: neither 007 nor 0x1F.
+func isNumber(value string) bool {
+	_, err := strconv.ParseFloat(value, 64)
+	return err == nil && json.Valid([]byte(value))
+}
+
+func jsonString(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		panic(err) // no string fails
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+
+	udiff "github.com/aymanbagabas/go-udiff"
+
+	"github.com/hutch-run/hutch/guests/sdk"
+)
+
+var diff = sdk.Define(sdk.Spec{
+	Name:  "text_diff",
+	Title: "Compare two texts",
+	Description: "Compares two texts line by line and returns a unified diff, as git and patch write it, with the numbers of lines " +
+		"added and removed. The diff is empty if the texts are the same. Use it to see or show exactly what changed; " +
+		"a difference in white space or in the last line break counts.",
+}, compare)
+
+type diffInput struct {
+	Before     string `json:"before" doc:"The old text."`
+	After      string `json:"after" doc:"The new text."`
+	BeforeName string `json:"before_name" doc:"What the diff calls the old text." default:"before" max:"200"`
+	AfterName  string `json:"after_name" doc:"What the diff calls the new text." default:"after" max:"200"`
+	Context    int    `json:"context" doc:"Unchanged lines around a change." default:"3" min:"1" max:"1000"`
+}
+
+type diffOutput struct {
+	Equal   bool   `json:"equal"`
+	Added   int    `json:"added" doc:"Lines only in the new text."`
+	Removed int    `json:"removed" doc:"Lines only in the old text."`
+	Diff    string `json:"diff"`
+}
+
+// Text is the diff itself, which is what people paste.
+func (o diffOutput) Text() string {
+	if o.Equal {
+		return "The texts are the same."
+	}
+	return o.Diff
+}
+
+func compare(_ *sdk.Call, in diffInput) (diffOutput, error) {
+	if in.Before == in.After {
+		return diffOutput{Equal: true}, nil
+	}
+	edits := udiff.Lines(in.Before, in.After)
+	unified, err := udiff.ToUnifiedDiff(oneLine(in.BeforeName), oneLine(in.AfterName), in.Before, edits, in.Context)
+	if err != nil {
+		return diffOutput{}, err
+	}
+	out := diffOutput{Diff: unified.String()}
+	for _, hunk := range unified.Hunks {
+		for _, line := range hunk.Lines {
+			switch line.Kind {
+			case udiff.Insert:
+				out.Added++
+			case udiff.Delete:
+				out.Removed++
+			}
+		}
+	}
+	return out, nil
+}
+
+// oneLine keeps a name from adding lines to the diff's head.
+func oneLine(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, name)
+}
