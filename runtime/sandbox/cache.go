@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -13,50 +15,152 @@ import (
 )
 
 // cacheFolder is the folder of one module within the cache, named by the
-// SHA-256 of its bytes, so that a damaged entry can be removed without knowing
-// how the engine names it. Empty without a cache.
+// SHA-256 of its bytes. The engine puts its entries there under names of its
+// own. It checks only a part of what it reads back, and a damaged entry that
+// passes ends the process, so the file sums has the digest of each.
 type cacheFolder struct {
-	path string
-	hit  bool // there is an entry, of whatever quality
+	path   string // empty without a cache
+	hit    bool   // there is an entry
+	logger *slog.Logger
 }
 
+const sumsFile = "sums"
+
 // openCache creates the folder for wasm in dir and refuses what others could
-// have written: entries are native code behind a checksum that anyone can make.
-func openCache(dir string, wasm []byte) (cacheFolder, error) {
+// have written: entries are native code, and digests are no signatures.
+func openCache(dir string, wasm []byte, logger *slog.Logger) (cacheFolder, error) {
 	if dir == "" {
 		return cacheFolder{}, nil
 	}
 	digest := sha256.Sum256(wasm)
-	f := cacheFolder{path: filepath.Join(dir, hex.EncodeToString(digest[:]))}
-	for _, folder := range []string{dir, f.path} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return cacheFolder{}, err
-		}
+	f := cacheFolder{path: filepath.Join(dir, hex.EncodeToString(digest[:])), logger: logger}
+	if err := os.MkdirAll(f.path, 0o700); err != nil {
+		return f, err
 	}
-	if err := private(dir, fs.ModeDir); err != nil {
-		return cacheFolder{}, err
+	if err := private(dir, true); err != nil {
+		return f, err
 	}
-	err := filepath.WalkDir(f.path, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || strings.HasSuffix(path, ".tmp") { // being written, and renamed any moment
-			return ignoreMissing(err)
+	sums, err := f.readSums()
+	if err != nil {
+		return f, err
+	}
+	for path, sum := range sums {
+		if sum.wanted != sum.found {
+			logger.Warn("damaged cache entry removed", "path", path)
+			if err := ignoreMissing(os.Remove(path)); err != nil {
+				return f, err
+			}
+			continue
 		}
-		if d.Type().IsRegular() {
-			f.hit = true
-		}
-		return ignoreMissing(private(path, d.Type()))
-	})
-	return f, err
+		f.hit = true
+	}
+	return f, nil
 }
 
-// private returns an error unless the file at path is a folder or a plain file
-// that nobody else may write.
-func private(path string, want fs.FileMode) error {
+// entrySum is the digest of one entry as it was written down, and as it is.
+type entrySum struct{ wanted, found string }
+
+// readSums reads all entries and what was written down about them.
+func (f cacheFolder) readSums() (map[string]entrySum, error) {
+	known := map[string]string{}
+	text, err := os.ReadFile(filepath.Join(f.path, sumsFile))
+	if ignoreMissing(err) != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+			known[filepath.Join(f.path, name)] = sum
+		}
+	}
+	sums := map[string]entrySum{}
+	err = filepath.WalkDir(f.path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if err := private(path, d.IsDir()); err != nil {
+			return ignoreMissing(err)
+		}
+		if d.IsDir() || path == filepath.Join(f.path, sumsFile) || strings.HasSuffix(path, ".tmp") {
+			return nil
+		}
+		found, err := fileSum(path)
+		if err == nil {
+			sums[path] = entrySum{known[path], found}
+		}
+		return ignoreMissing(err)
+	})
+	return sums, err
+}
+
+// seal writes down the digests of the entries as they are now. Without them
+// they are compiled again, so an error is logged and no more.
+func (f cacheFolder) seal() {
+	if f.path == "" {
+		return
+	}
+	sums, err := f.readSums()
+	var text bytes.Buffer
+	for path, sum := range sums {
+		fmt.Fprintf(&text, "%s %s\n", sum.found, strings.TrimPrefix(path, f.path+string(filepath.Separator)))
+	}
+	if err == nil {
+		err = replaceFile(filepath.Join(f.path, sumsFile), text.Bytes())
+	}
+	if err != nil {
+		f.logger.Warn("cache entry is not used again", "error", err)
+	}
+}
+
+// clear removes the module's entries. What cannot be removed is logged: then
+// compiling fails again, and says so.
+func (f cacheFolder) clear() {
+	entries, err := os.ReadDir(f.path)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(f.path, e.Name())))
+	}
+	if err != nil {
+		f.logger.Warn("cache entry not removed", "error", err)
+	}
+}
+
+func fileSum(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// replaceFile writes a file that is whole whenever anyone sees it.
+func replaceFile(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// private returns an error unless path is a folder, or else a plain file, that
+// nobody else may write.
+func private(path string, folder bool) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
-	if info.Mode().Type() != want.Type() || !info.IsDir() && !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: %s is a %s", errNotPrivate, path, info.Mode().Type())
+	if info.IsDir() != folder || !folder && !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %s is of type %q", errNotPrivate, path, info.Mode().Type())
 	}
 	return checkOwner(path, info, os.Getuid())
 }
@@ -79,25 +183,15 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// clear removes the module's entries. What cannot be removed is logged: then
-// compiling fails again, and says so.
-func (f cacheFolder) clear(logger *slog.Logger) {
-	entries, err := os.ReadDir(f.path)
-	for _, e := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(f.path, e.Name())))
-	}
-	if err != nil {
-		logger.Warn("cache entry not removed", "error", err)
-	}
-}
-
 // cacheError is an error of opening the cache.
 type cacheError struct{ error }
 
-// isFileError reports whether err came from the file system, not from wasm.
+// isFileError reports whether err came from the file system, not from wasm. The
+// engine does not wrap what goes wrong while it reads an entry.
 func isFileError(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError
 	var cache *cacheError
-	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &cache)
+	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &cache) ||
+		strings.HasPrefix(err.Error(), "compilationcache: ")
 }

@@ -22,13 +22,13 @@ func enginePanic(v any) error { return &panicError{v} }
 
 func (e *panicError) Error() string { return fmt.Sprint("engine panicked: ", e.value) }
 
-// failure says why a module does not compile.
-func failure(err error, did string) *abi.Failure {
+// compileFailure says why a module does not compile.
+func compileFailure(err error) *abi.Failure {
 	var bug *panicError
 	if errors.As(err, &bug) || isFileError(err) {
 		return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
 	}
-	return abi.Failf(abi.ClassModule, "%s: %s", did, reason(err))
+	return abi.Failf(abi.ClassModule, "does not compile: %s", reason(err))
 }
 
 // failure says why the guest did not return; starting, before it could be

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -46,20 +47,31 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			err = in.failure(enginePanic(v), false)
+			err = in.startPanic(v)
 		}
 		if err != nil {
 			in.discard(ctx)
 			in = nil
 		}
 	}()
-	mod, err := m.runtime.InstantiateModule(in.within(ctx), m.compiled, in.config())
+	mod, err := m.runtime.InstantiateModule(withMemory(in.within(ctx)), m.compiled, in.config())
 	in.flush()
 	if err != nil {
 		return in, in.failure(err, true)
 	}
 	in.module = mod
 	return in, nil
+}
+
+// errNoRoom unwinds an instantiation for which the system has no memory.
+var errNoRoom = errors.New("no memory for another instance")
+
+// startPanic says why an instantiation ended in a panic.
+func (in *Instance) startPanic(v any) error {
+	if v == errNoRoom {
+		return abi.Failf(abi.ClassLimit, "%s: fewer calls at a time, or a higher limit for the process", errNoRoom)
+	}
+	return in.failure(enginePanic(v), false)
 }
 
 // within returns a context by which host functions find the instance.
@@ -147,7 +159,7 @@ func (in *Instance) Write(ptr uint32, b []byte) bool {
 
 // view returns the guest's own bytes; it must not outlive a host function.
 func (in *Instance) view(ptr, n uint32) ([]byte, bool) {
-	if in.module == nil {
+	if in.module == nil || in.module.IsClosed() { // a closed module's memory is unmapped
 		return nil, false
 	}
 	memory := in.module.Memory()

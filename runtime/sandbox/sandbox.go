@@ -77,23 +77,27 @@ func Compile(ctx context.Context, wasm []byte, o Options) (*Module, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	folder, err := openCache(o.CacheDir, wasm)
+	folder, err := openCache(o.CacheDir, wasm, o.Logger)
 	if err != nil {
 		o.Logger.Error("compilation cache refused", "error", err)
 		return nil, abi.Failf(abi.ClassInternal, "compilation cache: %s", cacheReason(err))
 	}
 	m, err := compile(ctx, wasm, o, folder.path)
-	if err != nil && folder.hit {
-		o.Logger.Warn("damaged cache entry removed", "error", err)
-		folder.clear(o.Logger)
+	if err != nil && folder.hit { // whole, but not of this engine's making
+		o.Logger.Warn("cache entry removed that the engine refuses", "error", err)
+		folder.clear()
+		folder.hit = false
 		m, err = compile(ctx, wasm, o, folder.path)
+	}
+	if err == nil && !folder.hit {
+		folder.seal()
 	}
 	if err != nil && isFileError(err) {
 		o.Logger.Warn("compiling without a cache", "error", err)
 		m, err = compile(ctx, wasm, o, "")
 	}
 	if err != nil {
-		return nil, failure(err, "does not compile")
+		return nil, compileFailure(err)
 	}
 	return m, nil
 }

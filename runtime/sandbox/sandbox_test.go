@@ -340,3 +340,63 @@ func TestCloseWaitsForNobodyAndHappensOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestSystemCallsWithBadArguments(t *testing.T) {
+	tests := []struct {
+		name string
+		step dialecttest.Step
+		want string
+	}{
+		// 2^28 subscriptions of 48 bytes are 0 bytes in 32 bits.
+		{"poll_oneoff", dialecttest.Import(SystemModule, "poll_oneoff", "iiii", "i", 0, 64, 1<<28, 128), "trap: trapped: in a system call"},
+		{"random_get", dialecttest.Import(SystemModule, "random_get", "ii", "i", -1, -1), "no error"},
+		{"fd_write", dialecttest.Import(SystemModule, "fd_write", "iiii", "i", 1, -1, -1, -1), "no error"},
+		{"path_open", dialecttest.Import(SystemModule, "path_open", "iiiiillii", "i", 3, 0, 0, 1, 0, 0, 0, 0, 0), "no error"},
+	}
+	for _, tt := range tests {
+		m := compiled(t, mod{Do: steps(tt.step)}.Bytes(), Options{})
+		if _, _, err := run(t, m); errorText(err) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestPanicInTheLineSink(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Print(1, "a\n"))}.Bytes(), Options{})
+	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}, Line: func(int, []byte) { panic("secret") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close(t.Context())
+	if _, err := in.Call(t.Context(), "call"); errorText(err) != "internal: a host function failed; the log says how" {
+		t.Error(err)
+	}
+}
+
+func TestClosedMemoryIsOutOfReach(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Exit(1))}.Bytes(), Options{})
+	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !in.Contains(0, 1) {
+		t.Error("no memory while it lives")
+	}
+	if _, err := in.Call(t.Context(), "call"); err == nil {
+		t.Error("no exit")
+	}
+	if in.Contains(0, 1) || in.Write(0, []byte("a")) {
+		t.Error("memory can be reached after an exit")
+	}
+	if err := in.Close(t.Context()); err != nil || in.Contains(0, 1) {
+		t.Errorf("memory can be reached after Close: %v", err)
+	}
+}
+
+func TestNoMemoryForAnInstance(t *testing.T) {
+	in := &Instance{owner: &Module{}}
+	want := "limit: no memory for another instance: fewer calls at a time, or a higher limit for the process"
+	if err := in.startPanic(errNoRoom); errorText(err) != want {
+		t.Error(err)
+	}
+}

@@ -91,6 +91,7 @@ func (w *lineWriter) flush() {
 	if !w.some || w.emit == nil {
 		return
 	}
-	w.emit(w.fd, w.line)
-	w.line, w.some = w.line[:0], false
+	line := w.line
+	w.line, w.some = w.line[:0], false // before emit, which may panic
+	w.emit(w.fd, line)
 }

@@ -245,3 +245,22 @@ func Count() Step {
 		Write(`}`)(c)
 	})
 }
+
+// Import calls any imported function with constant arguments and drops what it
+// returns. Params and results have an i for each i32 and an l for each i64.
+func Import(module, name, params, results string, args ...int64) Step {
+	return func(c *code) {
+		for i, p := range params {
+			if p == 'l' {
+				c.i64(args[i])
+			} else {
+				c.i32(int32(args[i]))
+			}
+		}
+		encode := strings.NewReplacer("i", i32s(1), "l", i64s(1))
+		c.call(c.a.imported(module, name, sig(encode.Replace(params), encode.Replace(results))))
+		for range results {
+			c.op(opDrop)
+		}
+	}
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sandbox
+
+import "context"
+
+// withMemory leaves the instance's memory to Go's heap.
+func withMemory(ctx context.Context) context.Context { return ctx }
