@@ -1,0 +1,139 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+const (
+	principal = "local"
+	face      = "mcp"
+
+	codeInvalidRequest = jsonrpc.CodeInvalidRequest
+	codeInvalidParams  = jsonrpc.CodeInvalidParams
+
+	// firstModern is the revision that did away with MCP sessions; lastLegacy
+	// the one before it. Revisions are dates and compare as text.
+	firstModern = "2026-07-28"
+	lastLegacy  = "2025-11-25"
+)
+
+func isModern(version string) bool { return version >= firstModern }
+
+// receive sees every request of every connection before go-sdk does. No panic
+// and no error without a code leaves it.
+func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.logPanic(method, p)
+				res, err = nil, internalError("")
+			}
+			var coded *jsonrpc.Error
+			if err != nil && !errors.As(err, &coded) {
+				err = rpcError(codeInvalidRequest, cut(err.Error(), maxErrorText))
+			}
+		}()
+		switch req := req.(type) {
+		case *sdk.ListToolsRequest:
+			return s.listTools(req)
+		case *sdk.CallToolRequest:
+			return s.callTool(ctx, req)
+		case *sdk.ServerRequest[*sdk.InitializeParams]:
+			// go-sdk answers with a legacy revision, but goes by what was asked
+			// for: it would take this client for a modern one.
+			if req.Params != nil && isModern(req.Params.ProtocolVersion) {
+				req.Params.ProtocolVersion = lastLegacy
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// caller says who calls. Nothing in it comes from the peer but the id of the
+// MCP session, which go-sdk gave out.
+func (s *Server) caller(session *sdk.ServerSession) tool.Caller {
+	return tool.Caller{
+		Principal:    principal,
+		Agent:        s.o.Agent,
+		Conversation: session.ID(),
+		CallID:       rand.Text(),
+		Face:         face,
+	}
+}
+
+// callTool answers tools/call.
+func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Result, error) {
+	modern := isModern(req.ProtocolVersion())
+	fail := func(text string) (sdk.Result, error) { return newResult(tool.Failed(text), modern), nil }
+	if !s.enter() {
+		return fail("the server is shutting down")
+	}
+	defer s.calls.Done()
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return fail(fmt.Sprintf("%d calls are running, the most allowed: call again when one has ended", cap(s.slots)))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+
+	caller := s.caller(req.Session)
+	report := s.startReporter(ctx, req)
+	res, err := s.run(ctx, caller, tool.Call{Name: req.Params.Name, Arguments: req.Params.Arguments, Progress: report.progress()})
+	streamed := report.stop()
+	if err == nil {
+		err = checkResult(res)
+	}
+	if err == nil {
+		return newResult(res, modern), nil
+	}
+	text, known := failureText(err)
+	switch {
+	case !known:
+		s.o.Logger.Error("mcp: call failed", "call", caller.CallID, "tool", cut(req.Params.Name, maxShownName), "error", cut(err.Error(), maxErrorText))
+		return nil, internalError(caller.CallID)
+	case text == "" && streamed:
+		// The HTTP status of this error can no longer be sent.
+		return fail(notFound(req.Params.Name).Message)
+	case text == "":
+		return nil, notFound(req.Params.Name)
+	}
+	return fail(text)
+}
+
+// run is Tools.Call whose panic is an error.
+func (s *Server) run(ctx context.Context, caller tool.Caller, call tool.Call) (res tool.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.logPanic("call "+caller.CallID, p)
+			res, err = tool.Result{}, errors.New("panic")
+		}
+	}()
+	return s.tools.Call(ctx, caller, call)
+}
+
+// progressToken returns what the client wants its progress marked with, nil if
+// it wants none. go-sdk has read a number as a float64 by now: one that may have
+// been rounded would name nothing.
+func progressToken(req *sdk.CallToolRequest) any {
+	switch token := req.Params.GetProgressToken().(type) {
+	case string:
+		return token
+	case float64:
+		if token == math.Trunc(token) && math.Abs(token) <= maxSafe {
+			return token
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+func TestClientListsAndCalls(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		s := newServer(t, newFakeTools(), Options{Instructions: "Be kind."})
+		c := newClient(ctx, t, connect(t, s), version, nil)
+		list, err := c.ListTools(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Tools) != 2 || list.Tools[0].Name != "echo" || list.Tools[1].Name != "fail" || list.NextCursor != "" {
+			t.Errorf("listed %+v", list)
+		}
+		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo", Arguments: json.RawMessage(`{"z":1,"a":2}`)})
+		if err != nil || res.IsError || text(t, res) != `{"z":1,"a":2}` {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if got := c.InitializeResult().Instructions; got != "Be kind." {
+			t.Errorf("instructions %q", got)
+		}
+	})
+}
+
+func TestS1_052_UnknownToolsAreNotFound(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		errs := map[string]error{
+			"unknown": tool.NotFound("unknown"), "denied": fmt.Errorf("%w: by policy", tool.ErrDenied),
+			"held": fmt.Errorf("%w: run hutch tools approve", tool.ErrHeld), "rejected": tool.ErrRejected,
+		}
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) { return tool.Result{}, errs[c.Name] }
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
+		for name := range errs {
+			_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+			var wire *jsonrpc.Error
+			if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams || wire.Message != "Tool not found: "+name || wire.Data != nil {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+	})
+}
+
+func TestFailuresAreResultsThatAModelCanRead(t *testing.T) {
+	wrapped := func(err error) error { return fmt.Errorf("%w: count is 3, at most 2", err) }
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{tool.ErrInvalid, "the arguments do not fit the tool's schema: correct them and call again"},
+		{wrapped(tool.ErrInvalid), "invalid arguments: count is 3, at most 2"},
+		{wrapped(tool.ErrTimeout), "timeout: count is 3, at most 2"},
+		{wrapped(tool.ErrLimit), "limit: count is 3, at most 2"},
+		{wrapped(tool.ErrFailed), "tool failed: count is 3, at most 2"},
+		{wrapped(tool.ErrUnavailable), "unavailable: count is 3, at most 2"},
+		{tool.ErrCancelled, "the call was cancelled"},
+		{context.Canceled, "the call was cancelled"},
+		{context.DeadlineExceeded, "the tool took too long and was stopped: ask it for less at once"},
+		{fmt.Errorf("%w: %w", tool.ErrHeld, tool.ErrUnavailable), ""},
+	} {
+		if got, known := failureText(c.err); !known || got != c.want {
+			t.Errorf("%v: got %q, %v, want %q", c.err, got, known, c.want)
+		}
+	}
+	if _, known := failureText(errSecret); known {
+		t.Error("an unknown error is shown")
+	}
+	if got, _ := failureText(fmt.Errorf("%w: %s", tool.ErrFailed, strings.Repeat("é", 1<<20))); len(got) > maxErrorText+8 {
+		t.Errorf("a text of %d bytes", len(got))
+	}
+}
+
+func TestH20_UnknownErrorsStayInTheLog(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		var log logged
+		f := newFakeTools()
+		f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) { return tool.Result{}, errSecret }
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Logger: log.logger()})), version, nil)
+		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo", Arguments: map[string]any{"token": "hunter2"}})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || !strings.HasPrefix(wire.Message, "internal error ") {
+			t.Fatalf("got %v", err)
+		}
+		id := strings.TrimPrefix(wire.Message, "internal error ")
+		if !strings.Contains(log.String(), id) || !strings.Contains(log.String(), "secret.db") {
+			t.Errorf("the log does not explain %s:\n%s", id, &log)
+		}
+		if strings.Contains(log.String(), "hunter2") {
+			t.Errorf("the log holds arguments:\n%s", &log)
+		}
+	})
+}
+
+// Edges 1 and 2 of go-sdk v1.8.0: a panic in a handler, and a handler without
+// result and error, end the process.
+func TestPanicsAndNothingsAreAnswered(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		var log logged
+		f := newFakeTools()
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			if c.Name == "nothing" {
+				return tool.Result{}, nil
+			}
+			panic("hunter2")
+		}
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Logger: log.logger()})), version, nil)
+		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "panic"})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError {
+			t.Errorf("got %v", err)
+		}
+		if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "client_test.go") {
+			t.Errorf("the log should say where, not what:\n%s", &log)
+		}
+		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "nothing"})
+		if err != nil || res.IsError || res.Content == nil {
+			t.Errorf("got %+v, %v", res, err)
+		}
+	})
+}
+
+func TestPanicInListIsAnswered(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		p := &panickyList{fakeTools: f}
+		s := New(p, Options{})
+		t.Cleanup(func() { _ = s.Close() })
+		c := newClient(ctx, t, connect(t, s), version, nil)
+		if _, err := c.ListTools(ctx, nil); err == nil || !strings.Contains(err.Error(), "internal error") {
+			t.Errorf("got %v", err)
+		}
+		if res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo"}); err != nil || res.IsError {
+			t.Errorf("after it: %+v, %v", res, err)
+		}
+	})
+}
+
+type panickyList struct{ *fakeTools }
+
+func (*panickyList) List(tool.Caller) []tool.Spec { panic("list") }
+
+func TestCallerIsSetByTheServer(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Agent: "coder"})), version, nil)
+		for range 2 {
+			if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo", Meta: sdk.Meta{"agent": "root", "principal": "root"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		ids := map[string]bool{}
+		for _, got := range f.callers[1:] { // the first is the server's own
+			ids[got.CallID] = true
+			if got.Principal != "local" || got.Agent != "coder" || got.Face != "mcp" || got.RunID != "" || got.CallID == "" {
+				t.Errorf("caller %+v", got)
+			}
+			if got.Conversation != c.ID() {
+				t.Errorf("conversation %q, MCP session %q", got.Conversation, c.ID())
+			}
+		}
+		if len(ids) != len(f.callers)-1 {
+			t.Errorf("%d ids for %d callers", len(ids), len(f.callers)-1)
+		}
+	})
+}
+
+func TestMaxCalls(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		started, release := make(chan struct{}), make(chan struct{})
+		f := newFakeTools()
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			if c.Name == "slow" {
+				close(started)
+				<-release
+			}
+			return tool.Text("done"), nil
+		}
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{MaxCalls: 1})), version, nil)
+		slow := make(chan error, 1)
+		go func() {
+			_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "slow"})
+			slow <- err
+		}()
+		<-started
+		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo"})
+		if err != nil || !res.IsError || text(t, res) != "1 calls are running, the most allowed: call again when one has ended" {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		close(release)
+		if err := <-slow; err != nil {
+			t.Error(err)
+		}
+		if res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "echo"}); err != nil || res.IsError {
+			t.Errorf("after it: %+v, %v", res, err)
+		}
+	})
+}

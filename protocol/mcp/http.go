@@ -1,0 +1,169 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	maxBody       = 4 << 20
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+)
+
+// An endpoint is one URL for both eras: go-sdk has a handler for each.
+type endpoint struct {
+	s              *Server
+	legacy, modern http.Handler
+}
+
+func (s *Server) newHandler() http.Handler {
+	get := func(*http.Request) *sdk.Server { return s.sdk }
+	log := sdkLogger(s.o.Logger)
+	return &endpoint{
+		s: s,
+		legacy: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+			SessionTimeout: s.o.SessionTimeout, MaxRequestBodyBytes: maxBody, Logger: log,
+		}),
+		modern: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: log,
+		}),
+	}
+}
+
+// ServeHTTP checks a request in the order in which a stranger learns least:
+// where it comes from, what it claims to be, how big it is, what it says.
+func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.s.recovered("serve " + r.Method)
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold back a stream
+	switch {
+	case !h.allowedOrigin(r):
+		http.Error(w, "origin not allowed", http.StatusForbidden)
+	case h.s.stopped():
+		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+	case ambiguous(r.Header):
+		http.Error(w, "an MCP header was sent twice", http.StatusBadRequest)
+	case r.Method == http.MethodPost:
+		h.post(w, r)
+	case isModern(r.Header.Get(versionHeader)):
+		h.modern.ServeHTTP(w, r)
+	default:
+		h.legacy.ServeHTTP(w, r)
+	}
+}
+
+// ambiguous reports a header that a proxy may have read otherwise than we do.
+func ambiguous(header http.Header) bool {
+	for _, name := range []string{versionHeader, sessionHeader, "Mcp-Method", "Mcp-Name", "Content-Type"} {
+		if len(header.Values(name)) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *endpoint) post(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		http.Error(w, "Content-Type: allowed is application/json", http.StatusUnsupportedMediaType)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		http.Error(w, "request body: at most 4 MiB", http.StatusRequestEntityTooLarge)
+		return
+	case err != nil: // the client is gone
+		http.Error(w, "request body: could not be read", http.StatusBadRequest)
+		return
+	}
+	m, refused := readMessage(body)
+	modern := isModern(r.Header.Get(versionHeader)) || isModern(m.version)
+	if refused == nil {
+		refused = h.admit(r, m, modern)
+	}
+	if refused != nil {
+		h.refuse(w, m, refused, modern)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if modern {
+		h.modern.ServeHTTP(w, r)
+	} else {
+		h.legacy.ServeHTTP(w, r)
+	}
+}
+
+// admit refuses what go-sdk would open an MCP session for though it is no
+// initialize, and anything beyond the most sessions.
+func (h *endpoint) admit(r *http.Request, m message, modern bool) *refusal {
+	switch {
+	case modern && m.method == "subscriptions/listen" && h.full(), !modern && m.method == "initialize" && h.full():
+		return refusef(jsonrpc.CodeInternalError, "%d sessions are open, the most allowed: close one or try again later", h.s.o.MaxSessions)
+	case modern || r.Header.Get(sessionHeader) != "" || m.method == "initialize" || m.method == "ping":
+		return nil
+	}
+	return refusef(jsonrpc.CodeInvalidRequest, "no MCP session: send initialize first, or name revision %s in the header %s", firstModern, versionHeader)
+}
+
+func (h *endpoint) full() bool {
+	n := 0
+	for range h.s.sdk.Sessions() {
+		n++
+	}
+	return n >= h.s.o.MaxSessions
+}
+
+// refuse answers as each era wants it: modern clients read the status first,
+// older ones treat any but 200 as a broken connection.
+func (h *endpoint) refuse(w http.ResponseWriter, m message, r *refusal, modern bool) {
+	status := http.StatusBadRequest
+	switch {
+	case r.code == jsonrpc.CodeMethodNotFound && m.id == nil:
+		w.WriteHeader(http.StatusAccepted) // notifications are never answered
+		return
+	case r.code == jsonrpc.CodeMethodNotFound && modern:
+		status = http.StatusNotFound
+	case r.code == jsonrpc.CodeInternalError:
+		status = http.StatusServiceUnavailable
+	case !modern && m.id != nil && (r.code == jsonrpc.CodeMethodNotFound || r.code == jsonrpc.CodeInvalidParams):
+		status = http.StatusOK
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if _, err := w.Write(r.answer(m.id)); err != nil {
+		h.s.o.Logger.Debug("mcp: answer", "error", err)
+	}
+}
+
+// allowedOrigin reports whether the request comes from no web page, from one
+// that the operator named, or from one of our own on a loopback address (a
+// rebound name is no loopback address).
+func (h *endpoint) allowedOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	if len(origins) > 1 {
+		return false
+	}
+	if slices.Contains(h.s.o.Origins, origins[0]) {
+		return true
+	}
+	u, err := url.Parse(origins[0])
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host == r.Host && isLoopback(u.Hostname())
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
