@@ -1,0 +1,279 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+const (
+	// admissions is how many modules are read and described at once: each may
+	// be 16 MiB in memory for a moment, and the parent stays small.
+	admissions = 2
+	// manifestSection holds a module's description in the module itself.
+	manifestSection = "hutch.manifest"
+)
+
+// recall finds the verdicts that need no work and returns one candidate for
+// each digest that does.
+func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
+	var unknown []tool.Candidate
+	seen := map[string]bool{}
+	for _, c := range wanted {
+		if c.Err != nil || seen[c.Digest] {
+			continue
+		}
+		seen[c.Digest] = true
+		r.mu.Lock()
+		v, known := r.verdicts[c.Digest]
+		if known && v.passing {
+			delete(r.verdicts, c.Digest)
+			known = false
+		}
+		r.mu.Unlock()
+		if known {
+			continue
+		}
+		if v, ok := r.cached(c.Digest); ok {
+			r.decided(c.Digest, v)
+			continue
+		}
+		unknown = append(unknown, c)
+	}
+	return unknown
+}
+
+func (r *Registry) decided(digest string, v verdict) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.verdicts[digest] = v
+}
+
+// admitAll works out a verdict for each candidate, a few at a time.
+func (r *Registry) admitAll(ctx context.Context, candidates []tool.Candidate) {
+	turns := make(chan struct{}, admissions)
+	var done sync.WaitGroup
+	for _, c := range candidates {
+		turns <- struct{}{}
+		done.Go(func() {
+			defer func() { <-turns }()
+			r.decided(c.Digest, r.admit(ctx, c))
+		})
+	}
+	done.Wait()
+}
+
+// admit reads a module and what it says about itself. It recovers, since what
+// it reads comes from strangers.
+func (r *Registry) admit(ctx context.Context, c tool.Candidate) (v verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.o.Logger.Error("admitting a module panicked", "file", c.Name, "panic", p, "stack", string(debug.Stack()))
+			v = verdict{err: errors.New("hutch broke while reading it; its log says more"), passing: true}
+		}
+	}()
+	if ctx.Err() != nil {
+		return verdict{err: errors.New("was not read: hutch is stopping"), passing: true}
+	}
+	def, lasting, err := r.examine(ctx, c)
+	if err == nil {
+		r.remember(def)
+		return verdict{def: def}
+	}
+	if lasting {
+		r.rememberRefusal(c.Digest, err)
+	}
+	return verdict{err: err, passing: passing(err)}
+}
+
+// examine takes a module from its bytes to a definition. lasting says that the
+// error is a property of the bytes.
+func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definition, lasting bool, err error) {
+	raw, err := r.o.Fetch(c.Digest)
+	if err != nil {
+		return nil, false, &passingError{err}
+	}
+	m, err := wasmbin.Check(raw, r.budget())
+	if err != nil {
+		return nil, true, fmt.Errorf("pre-check: %w", err)
+	}
+	kind, err := dialect.Recognise(m)
+	if err != nil {
+		return nil, true, err
+	}
+	def = &definition{
+		digest: c.Digest, size: c.Size, kind: kind, imports: imports(m),
+		requests: dialect.Requested(m), confirming: make(chan struct{}, 1),
+	}
+	said, from := m.Custom[manifestSection], manifestSection
+	raw, m = nil, nil // not needed while the module compiles
+	if said == nil {
+		from = "describe"
+		if said, err = r.describe(ctx, c.Name, c.Digest); err != nil {
+			return nil, lastingFailure(err), fmt.Errorf("describe: %w", err)
+		}
+		def.confirmed.Store(true)
+	}
+	if err := def.define(kind, said); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", from, err)
+	}
+	return def, true, def.compile()
+}
+
+// describe asks a worker, once more if the first was lost under it.
+func (r *Registry) describe(ctx context.Context, name, digest string) ([]byte, error) {
+	m := r.workerModule(name, digest)
+	raw, err := r.o.Workers.Describe(ctx, m)
+	if errors.Is(err, &abi.Failure{Class: abi.ClassWorkerLost}) {
+		raw, err = r.o.Workers.Describe(ctx, m)
+	}
+	return raw, err
+}
+
+func (r *Registry) budget() wasmbin.Budget {
+	return wasmbin.Budget{MemoryBytes: r.o.Limits.MemoryBytes}
+}
+
+// workerModule is how workers know a digest. The bytes are read again for each
+// start, so that they do not stay in this process.
+func (r *Registry) workerModule(name, digest string) worker.Module {
+	return worker.Module{Name: name, Digest: digest, Limits: r.o.Limits, Bytes: func() ([]byte, error) {
+		raw, err := r.o.Fetch(digest)
+		if err != nil {
+			return nil, err
+		}
+		m, err := wasmbin.Check(raw, r.budget())
+		if err != nil {
+			return nil, err
+		}
+		return m.Stripped(), nil
+	}}
+}
+
+// define turns what a module said into tools, or says what is wrong with it.
+func (d *definition) define(kind dialect.Kind, said []byte) error {
+	if n := len(said); n > dialect.MaxDescriptionBytes {
+		return fmt.Errorf("%d bytes, at most %d", n, dialect.MaxDescriptionBytes)
+	}
+	desc, err := dialect.ParseDescription(kind, said)
+	if err != nil {
+		return err
+	}
+	switch n := len(desc.Tools); {
+	case n == 0:
+		return errors.New("no tools, at least 1")
+	case n > dialect.MaxTools:
+		return fmt.Errorf("%d tools, at most %d", n, dialect.MaxTools)
+	}
+	d.exported = desc
+	d.requests = union(desc.Requests, d.requests)
+	names := map[string]string{}
+	for _, own := range desc.Tools {
+		t, err := bind(own)
+		if err != nil {
+			return err
+		}
+		if other, taken := names[t.public.Name]; taken {
+			return fmt.Errorf("tools %q and %q would both be listed as %q", other, own.Name, t.public.Name)
+		}
+		names[t.public.Name] = own.Name
+		d.tools = append(d.tools, t)
+	}
+	if !d.confirmed.Load() {
+		d.warnings = append(d.warnings, "described by "+manifestSection+" so far: compared with describe at the first call")
+	}
+	return nil
+}
+
+// bind makes a tool presentable and keeps its own schemas for validation.
+func bind(own tool.Spec) (*boundTool, error) {
+	public, warnings, err := tool.Portable(own)
+	if err != nil {
+		return nil, err
+	}
+	t := &boundTool{own: own, public: public, warnings: warnings, input: &schema{raw: own.InputSchema}}
+	if raw := rawOrNil(own.OutputSchema); raw != nil {
+		t.output = &schema{raw: raw}
+	}
+	return t, nil
+}
+
+// compile finds out whether the schemas compile. The outcome is thrown away:
+// most tools are never called, and the next call compiles again.
+func (d *definition) compile() error {
+	for _, t := range d.tools {
+		for where, s := range map[string]*schema{"inputSchema": t.input, "outputSchema": t.output} {
+			if s == nil {
+				continue
+			}
+			c, err := compileSchema(s.raw)
+			if err != nil {
+				return fmt.Errorf("tool %q: %s: %w", t.own.Name, where, err)
+			}
+			t.warnings = append(t.warnings, c.warnings...)
+		}
+		slices.Sort(t.warnings)
+	}
+	return nil
+}
+
+// union keeps what is asked in words, and adds what is only linked.
+func union(said, linked tool.Requests) tool.Requests {
+	if len(said) == 0 && len(linked) == 0 {
+		return nil
+	}
+	all := tool.Requests{}
+	for name, what := range linked {
+		all[name] = what
+	}
+	for name, what := range said {
+		all[name] = what
+	}
+	return all
+}
+
+func imports(m *wasmbin.Module) []string {
+	var names []string
+	for _, i := range m.Imports {
+		names = append(names, i.Module+" "+i.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// A passingError may be gone at the next attempt.
+type passingError struct{ error }
+
+func (e *passingError) Unwrap() error { return e.error }
+
+// passing reports whether it is worth trying again at the next Apply.
+func passing(err error) bool {
+	var p *passingError
+	var f *abi.Failure
+	switch {
+	case errors.As(err, &p):
+		return true
+	case errors.As(err, &f):
+		return !lastingFailure(err) && f.Class != abi.ClassTimeout
+	}
+	return false
+}
+
+// lastingFailure reports whether a failure says something about the bytes. A
+// timeout does not: the machine may have been busy.
+func lastingFailure(err error) bool {
+	var f *abi.Failure
+	if !errors.As(err, &f) {
+		return false
+	}
+	return slices.Contains([]abi.Class{abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit}, f.Class)
+}

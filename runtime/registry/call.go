@@ -1,0 +1,132 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// Call runs one tool for c. Its name is the published one, or the one that the
+// module gave it. The call keeps to the version that it starts with, whatever
+// Apply does meanwhile.
+//
+// A tool that c may not use does not exist for it: the error is that of an
+// unknown name. Arguments must be a JSON object that fits the module's own
+// schema, and reach the guest byte for byte as they came; the error for others
+// says what to change. A result with a declared shape has that shape, and has
+// its JSON as text too if the tool wrote no text.
+//
+// What the tool itself reports as wrong is a result with IsError. Errors wrap
+// one of the sentinels of package tool.
+func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
+	if r.closed.Load() {
+		return tool.Result{}, &callError{kind: tool.ErrUnavailable, text: "hutch is stopping"}
+	}
+	l := r.find(c, call.Name)
+	if l == nil {
+		return tool.Result{}, tool.NotFound(call.Name)
+	}
+	defer r.release(l.mount.def.digest)
+	args, err := r.arguments(l.bound, call.Arguments)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := r.confirm(ctx, l.mount); err != nil {
+		return r.failed(l.name, err)
+	}
+	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest), abi.Invocation{
+		Tool: l.bound.own.Name, Arguments: args, Limits: r.o.Limits,
+		Log: r.logTo(l), Progress: progressTo(call.Progress),
+	})
+	if err != nil {
+		return r.failed(l.name, err)
+	}
+	return r.result(l, raw)
+}
+
+// find returns the tool of that name with one more use of its digest counted,
+// nil if c cannot see one.
+func (r *Registry) find(c tool.Caller, name string) *listed {
+	for {
+		l := r.current.Load().byName[name]
+		if l == nil || r.decide(c, l.mount, l.bound).Status != tool.Ready {
+			return nil
+		}
+		if r.holdLive(l.mount.def.digest) {
+			return l
+		}
+		// Swapped out between the two lines: the new snapshot knows.
+	}
+}
+
+// arguments checks what the caller gave and returns the bytes that were checked.
+func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessage, error) {
+	invalid := func(text string) error {
+		return &callError{kind: tool.ErrInvalid,
+			text: fmt.Sprintf("invalid arguments for %q: %s", b.public.Name, text)}
+	}
+	args := bytes.Clone(given) // the caller's bytes may change while we look
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if n := len(args); n > r.o.Limits.InputBytes {
+		return nil, invalid(fmt.Sprintf("%d bytes, at most %d", n, r.o.Limits.InputBytes))
+	}
+	if err := tool.CheckJSON(args, tool.MaxDepth); err != nil {
+		return nil, invalid(err.Error())
+	}
+	if bytes.TrimSpace(args)[0] != '{' {
+		v, err := decode(args)
+		if err != nil {
+			return nil, invalid(err.Error())
+		}
+		return nil, invalid(fmt.Sprintf("found %s, allowed is an object", described(v)))
+	}
+	found, err := r.check(b.input, args)
+	if err != nil {
+		return nil, invalid(err.Error())
+	}
+	if len(found) > 0 {
+		return nil, invalid(problemText(found))
+	}
+	return args, nil
+}
+
+func (r *Registry) check(s *schema, raw json.RawMessage) ([]problem, error) {
+	c, err := s.get(&r.hot)
+	if err != nil {
+		return nil, fmt.Errorf("the tool's schema: %w", err)
+	}
+	return c.validate(raw)
+}
+
+// logTo takes a guest's lines into our own log, marked as its.
+func (r *Registry) logTo(l *listed) func(abi.LogLevel, string) {
+	return func(level abi.LogLevel, line string) {
+		r.o.Logger.Debug("tool log", "tool", l.name, "file", l.mount.module.Name,
+			"level", int(level), "line", printable(line))
+	}
+}
+
+// progressTo passes a guest's progress on; what is no progress is dropped.
+func progressTo(told func(tool.Progress)) func(json.RawMessage) {
+	if told == nil {
+		return nil
+	}
+	return func(raw json.RawMessage) {
+		var p tool.Progress
+		if tool.CheckJSON(raw, 1) != nil || json.Unmarshal(raw, &p) != nil {
+			return
+		}
+		p.Message = cut(oneLine(p.Message), 1000)
+		told(p)
+	}
+}
+
+// errNoStructure: the tool promised structuredContent.
+var errNoStructure = errors.New("there is no structuredContent, though the tool declares its shape")

@@ -1,0 +1,96 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// maxFailureText bounds what a failing tool can say.
+const maxFailureText = 4 << 10
+
+// A callError is one of the tool package's errors with a text of its own.
+type callError struct {
+	kind error
+	text string
+}
+
+func (e *callError) Error() string { return e.text }
+func (e *callError) Unwrap() error { return e.kind }
+
+// failures maps what a worker reports to what callers are told; searched in
+// order. next says what can be done about it.
+var failures = []struct {
+	cause error
+	kind  error
+	next  string
+}{
+	{&abi.Failure{Class: abi.ClassTimeout}, tool.ErrTimeout, "ask for less, or try again"},
+	{&abi.Failure{Class: abi.ClassCancelled}, tool.ErrCancelled, ""},
+	{&abi.Failure{Class: abi.ClassLimit}, tool.ErrLimit, "ask for less"},
+	{&abi.Failure{Class: abi.ClassTrap}, tool.ErrFailed, "this tool cannot do it, use another"},
+	{&abi.Failure{Class: abi.ClassModule}, tool.ErrFailed, "this tool cannot run, use another"},
+	{&abi.Failure{Class: abi.ClassWorkerLost}, tool.ErrUnavailable, "try again"},
+	{&abi.Failure{Class: abi.ClassInternal}, tool.ErrUnavailable, "try again later"},
+	{context.Canceled, tool.ErrCancelled, ""},
+	{context.DeadlineExceeded, tool.ErrTimeout, "ask for less, or try again"},
+}
+
+// failed turns a worker's error into what the caller gets. What the tool itself
+// reports is an answer, for the model to read; everything else is an error.
+func (r *Registry) failed(name string, err error) (tool.Result, error) {
+	var already *callError
+	var f *abi.Failure
+	switch {
+	case errors.As(err, &already):
+		return tool.Result{}, already
+	case errors.As(err, &f) && f.Class == abi.ClassGuest:
+		return tool.Failed(cut(printable(f.Text), maxFailureText)), nil
+	}
+	for _, row := range failures {
+		if !errors.Is(err, row.cause) {
+			continue
+		}
+		what := row.kind.Error()
+		if f != nil {
+			what = cut(oneLine(f.Text), maxFailureText)
+		}
+		text := fmt.Sprintf("tool %q: %s", name, what)
+		if row.next != "" {
+			text += ": " + row.next
+		}
+		return tool.Result{}, &callError{kind: row.kind, text: text}
+	}
+	r.o.Logger.Error("a tool could not be run", "tool", name, "error", err)
+	return tool.Result{}, &callError{kind: tool.ErrUnavailable,
+		text: fmt.Sprintf("tool %q: could not be run: try again later", name)}
+}
+
+// printable removes what would change how a text is shown, and what is no text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
+
+// cut shortens s to at most n bytes and whole characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

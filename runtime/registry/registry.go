@@ -1,0 +1,312 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+// Workers runs modules; a *worker.Pool does. Errors are *abi.Failure.
+type Workers interface {
+	Describe(context.Context, worker.Module) ([]byte, error)
+	Call(context.Context, worker.Module, abi.Invocation) ([]byte, abi.Usage, error)
+	// Retire returns at once; running calls of the digest are finished.
+	Retire(digest string)
+}
+
+// Policy decides whether a caller may see and call a tool. It is asked the
+// same question for both, and must answer quickly and from any goroutine. The
+// zero Caller asks how things stand with nobody in particular.
+type Policy interface {
+	Decide(tool.Caller, tool.Module, tool.Spec) tool.Decision
+}
+
+// Options configure a [Registry]. Workers, Policy and Fetch are required.
+type Options struct {
+	Workers Workers
+	Policy  Policy
+	// Fetch returns a module's bytes, verified against the digest.
+	Fetch func(digest string) ([]byte, error)
+	// CacheDir keeps what modules said about themselves, one file a digest, so
+	// that a known one is neither read nor compiled at the next start. It is
+	// created. Default: nothing is kept.
+	CacheDir string
+	// Build names the program, since another one may read modules differently:
+	// what it did not write itself is worked out anew.
+	Build string
+	// Limits bound each call; zero fields mean their defaults.
+	Limits abi.Limits
+	// Logger gets warnings, and what tools log. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Registry holds the tools. Its methods may be called from any goroutine.
+type Registry struct {
+	o       Options
+	cache   descriptions
+	hot     hotSchemas
+	subs    subscribers
+	current atomic.Pointer[snapshot]
+	closed  atomic.Bool
+
+	applying sync.Mutex // taken before mu
+
+	mu       sync.Mutex
+	wanted   []tool.Candidate
+	verdicts map[string]verdict // by digest: of everything wanted or serving
+
+	usesMu sync.Mutex
+	uses   map[string]int // by digest: files and running calls
+}
+
+// A verdict is what came of admitting a digest. A passing one is no property
+// of the bytes: it is worked out again when it is needed again.
+type verdict struct {
+	def     *definition
+	err     error // why there is no def
+	passing bool
+}
+
+// New returns a registry without tools.
+func New(o Options) (*Registry, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.WithDefaults()
+	if o.CacheDir != "" {
+		if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	r := &Registry{
+		o:        o,
+		cache:    descriptions{dir: o.CacheDir, maker: o.Build},
+		hot:      hotSchemas{most: hotSchemaCount},
+		verdicts: map[string]verdict{},
+		uses:     map[string]int{},
+	}
+	r.subs.logger = o.Logger
+	r.current.Store(build(&snapshot{}, nil, nil, o.Policy))
+	return r, nil
+}
+
+// Apply makes candidates the whole set of modules: new ones are admitted,
+// missing ones go, and a file whose new version cannot be used keeps the one
+// that serves. Shipped modules come first; else the order of candidates
+// decides who gets a name that two want, unless one of them has it already.
+//
+// If something has to be compiled first, what is known is published before it,
+// so that it can be used; and then the whole. When ctx ends, modules not yet
+// admitted are reported as such, and the next Apply tries them again. After
+// Close it does nothing.
+func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
+	r.applying.Lock()
+	defer r.applying.Unlock()
+	if r.closed.Load() {
+		return
+	}
+	wanted := shippedFirst(candidates)
+	base := r.current.Load()
+	unknown := r.recall(wanted)
+	if len(unknown) > 0 {
+		r.publish(base, wanted)
+		r.admitAll(ctx, unknown)
+	}
+	r.publish(base, wanted)
+	r.forget()
+	r.cache.prune()
+}
+
+func shippedFirst(candidates []tool.Candidate) []tool.Candidate {
+	c := slices.Clone(candidates)
+	slices.SortStableFunc(c, func(a, b tool.Candidate) int {
+		switch {
+		case a.Shipped == b.Shipped:
+			return 0
+		case a.Shipped:
+			return -1
+		}
+		return 1
+	})
+	return c
+}
+
+// publish builds the next snapshot and swaps it in. Who had which name is read
+// from base: what Apply started from.
+func (r *Registry) publish(base *snapshot, wanted []tool.Candidate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publishLocked(base, wanted)
+}
+
+func (r *Registry) publishLocked(base *snapshot, wanted []tool.Candidate) {
+	r.wanted = wanted
+	next := build(base, wanted, r.verdicts, r.o.Policy)
+	for _, e := range next.entries {
+		r.hold(e.mount)
+	}
+	old := r.current.Swap(next)
+	for _, e := range old.entries {
+		if e.mount != nil {
+			r.release(e.mount.def.digest)
+		}
+	}
+	r.logChanges(old, next)
+	if old.visible != next.visible {
+		r.subs.tell()
+	}
+}
+
+// logChanges says once what became of a file, if it cannot be used as it is.
+func (r *Registry) logChanges(old, next *snapshot) {
+	for _, e := range next.entries {
+		was := old.byKey[keyOf(e.candidate)]
+		if e.reason == "" || strings.HasSuffix(e.reason, reasonLoading) || was != nil && was.reason == e.reason {
+			continue
+		}
+		r.o.Logger.Warn("module", "file", e.candidate.Name, "source", e.candidate.Source,
+			"status", string(e.status), "reason", e.reason)
+	}
+}
+
+// condemn takes a digest out of service: it turned out to be unusable.
+func (r *Registry) condemn(digest string, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed.Load() {
+		return
+	}
+	r.verdicts[digest] = verdict{err: why}
+	r.publishLocked(r.current.Load(), r.wanted)
+}
+
+// forget drops verdicts that nothing refers to any more.
+func (r *Registry) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	used := map[string]bool{}
+	for _, c := range r.wanted {
+		used[c.Digest] = true
+	}
+	for _, e := range r.current.Load().entries {
+		if e.mount != nil {
+			used[e.mount.def.digest] = true
+		}
+	}
+	for digest := range r.verdicts {
+		if !used[digest] {
+			delete(r.verdicts, digest)
+		}
+	}
+}
+
+func (r *Registry) hold(m *mount) {
+	if m == nil {
+		return
+	}
+	r.usesMu.Lock()
+	defer r.usesMu.Unlock()
+	r.uses[m.def.digest]++
+}
+
+// holdLive counts one more use of a digest that is in use, and reports whether
+// it was.
+func (r *Registry) holdLive(digest string) bool {
+	r.usesMu.Lock()
+	defer r.usesMu.Unlock()
+	if r.uses[digest] == 0 {
+		return false
+	}
+	r.uses[digest]++
+	return true
+}
+
+func (r *Registry) release(digest string) {
+	r.usesMu.Lock()
+	defer r.usesMu.Unlock()
+	if r.uses[digest]--; r.uses[digest] == 0 {
+		delete(r.uses, digest)
+		// Under the lock: a file that brings the digest back comes after this.
+		r.o.Workers.Retire(digest)
+	}
+}
+
+// List returns the published definitions of the tools that c may call, sorted
+// by name. They are shared and must not be changed.
+func (r *Registry) List(c tool.Caller) []tool.Spec {
+	var specs []tool.Spec
+	for _, l := range r.current.Load().tools {
+		if r.decide(c, l.mount, l.bound).Status == tool.Ready {
+			specs = append(specs, l.bound.public)
+		}
+	}
+	return specs
+}
+
+// decide is the one place where a caller's right to a tool is asked for.
+func (r *Registry) decide(c tool.Caller, m *mount, b *boundTool) tool.Decision {
+	return r.o.Policy.Decide(c, m.module, b.public)
+}
+
+// Subscribe calls told after each change of what List shows, from a goroutine
+// of its own, one call after the other; changes in quick succession may be told
+// once. Nothing is told when nothing visible changed. stop ends it; a call that
+// has begun is not waited for.
+func (r *Registry) Subscribe(told func()) (stop func()) { return r.subs.add(told) }
+
+// Close ends what Subscribe started and refuses calls from now on. Running
+// calls go on. The second and later calls do nothing.
+func (r *Registry) Close() error {
+	r.closed.Store(true)
+	r.subs.close()
+	return nil
+}
+
+// A mount is one version of one file, ready to serve.
+type mount struct {
+	module tool.Module
+	def    *definition
+}
+
+// A definition is what one digest offers. It is shared by all files with these
+// bytes and immutable but for the confirmation.
+type definition struct {
+	digest   string
+	size     int64
+	kind     dialect.Kind
+	exported tool.Description
+	requests tool.Requests // exported ones, and what the imports ask for
+	imports  []string
+	warnings []string
+	tools    []*boundTool
+
+	// confirmed: the module itself said this, not only its manifest.
+	confirmed  atomic.Bool
+	confirming chan struct{} // one place: who holds it may compare
+	refuted    error         // by who held confirming: it says something else
+}
+
+// A boundTool is one tool of a definition.
+type boundTool struct {
+	own, public tool.Spec
+	warnings    []string
+	input       *schema
+	output      *schema // nil: no claim about the structured result
+}
+
+func rawOrNil(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,446 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// workers runs modules without running them: what a module would say is known
+// from how it was built.
+type workers struct {
+	mu        sync.Mutex
+	said      map[string][]byte // by digest: what describe writes
+	fail      map[string]error  // by digest: what describe fails with
+	described []string          // names, in order
+	retired   []string          // digests, in order
+	running   map[string]int
+	call      func(ctx context.Context, m worker.Module, in abi.Invocation) ([]byte, error)
+}
+
+func (w *workers) Describe(_ context.Context, m worker.Module) ([]byte, error) {
+	if _, err := m.Bytes(); err != nil {
+		return nil, abi.Failf(abi.ClassInternal, "no bytes")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.described = append(w.described, m.Name)
+	if err := w.fail[m.Digest]; err != nil {
+		return nil, err
+	}
+	return w.said[m.Digest], nil
+}
+
+func (w *workers) Call(ctx context.Context, m worker.Module, in abi.Invocation) ([]byte, abi.Usage, error) {
+	w.mu.Lock()
+	w.running[m.Digest]++
+	call := w.call
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.running[m.Digest]--
+	}()
+	if call == nil {
+		raw, err := encode(tool.Text(in.Tool + string(in.Arguments)))
+		return raw, abi.Usage{}, err
+	}
+	raw, err := call(ctx, m, in)
+	return raw, abi.Usage{}, err
+}
+
+func (w *workers) Retire(digest string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running[digest] > 0 {
+		panic("retired while a call runs")
+	}
+	w.retired = append(w.retired, digest)
+}
+
+// policy is ready for all but those who ask for something.
+type policy struct{}
+
+func (policy) Decide(c tool.Caller, m tool.Module, s tool.Spec) tool.Decision {
+	switch {
+	case m.Requests["nonsense"] != nil:
+		return tool.Decision{Status: tool.Rejected, Reason: "asks for nonsense"}
+	case len(m.Requests) > 0:
+		return tool.Decision{Status: tool.Held, Reason: "asks for something"}
+	case c.Agent == "stranger":
+		return tool.Decision{Status: tool.Held, Reason: "not for strangers"}
+	}
+	return tool.Decision{Status: tool.Ready}
+}
+
+// world is a registry with its surroundings.
+type world struct {
+	*testing.T
+	*Registry
+	workers *workers
+	cache   string
+	build   string
+	log     *lockedBuffer
+	mu      sync.Mutex
+	blobs   map[string][]byte
+	fetched int
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, cache: t.TempDir(), build: "test", log: &lockedBuffer{}, blobs: map[string][]byte{},
+		workers: &workers{said: map[string][]byte{}, fail: map[string]error{}, running: map[string]int{}}}
+	w.start()
+	return w
+}
+
+// start opens a registry, as a new process would.
+func (w *world) start() {
+	r, err := New(Options{
+		Workers: w.workers, Policy: policy{}, Fetch: w.fetch, CacheDir: w.cache, Build: w.build,
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Registry = r
+	w.workers.described, w.workers.retired, w.fetched = nil, nil, 0
+	w.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			w.Error(err)
+		}
+	})
+}
+
+func (w *world) fetch(digest string) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fetched++
+	if raw, ok := w.blobs[digest]; ok {
+		return raw, nil
+	}
+	return nil, errors.New("its bytes are gone")
+}
+
+// file offers bytes under a name; "folder/x.wasm" names the folder too.
+func (w *world) file(name string, raw []byte) tool.Candidate {
+	sum := sha256.Sum256(raw)
+	c := tool.Candidate{Name: name, Source: "tools", Digest: hex.EncodeToString(sum[:]), Size: int64(len(raw))}
+	if source, bare, ok := strings.Cut(name, "/"); ok {
+		c.Source, c.Name, c.Shipped = source, bare, source == "shipped"
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.blobs[c.Digest] = raw
+	return c
+}
+
+// module offers a module that does what it is built to do.
+func (w *world) module(name string, m dialecttest.Module) tool.Candidate {
+	c := w.file(name, m.Bytes())
+	w.workers.mu.Lock()
+	defer w.workers.mu.Unlock()
+	w.workers.said[c.Digest] = m.Description()
+	return c
+}
+
+// offers is a module of the given version with tools of the given names.
+func (w *world) offers(name, version string, tools ...string) tool.Candidate {
+	return w.module(name, dialecttest.Module{Version: version, Tools: specs(tools...)})
+}
+
+func specs(names ...string) []tool.Spec {
+	var out []tool.Spec
+	for _, name := range names {
+		out = append(out, dialecttest.Spec(name))
+	}
+	return out
+}
+
+func (w *world) apply(c ...tool.Candidate) {
+	w.Helper()
+	w.Apply(w.Context(), c)
+}
+
+// lists fails unless exactly these tools are listed.
+func (w *world) lists(want ...string) {
+	w.Helper()
+	var got []string
+	for _, s := range w.List(tool.Caller{}) {
+		got = append(got, s.Name)
+	}
+	if !slices.Equal(got, want) {
+		w.Errorf("lists %q, want %q", got, want)
+	}
+}
+
+// says fails unless the file has that status, and a reason with the words.
+func (w *world) says(name string, status tool.Status, words string) {
+	w.Helper()
+	source := "tools"
+	if s, bare, ok := strings.Cut(name, "/"); ok {
+		source, name = s, bare
+	}
+	for _, m := range w.Modules() {
+		if m.Name == name && m.Source == source {
+			if m.Status != status || !strings.Contains(m.Reason, words) || words == "" && m.Reason != "" {
+				w.Errorf("%s is %s: %q, want %s: %q", name, m.Status, m.Reason, status, words)
+			}
+			return
+		}
+	}
+	w.Errorf("%s/%s is not there", source, name)
+}
+
+func (w *world) text(name, args string) (string, error) {
+	res, err := w.Call(w.Context(), tool.Caller{}, tool.Call{Name: name, Arguments: json.RawMessage(args)})
+	if err != nil {
+		return "", err
+	}
+	return res.Content[0].Text, nil
+}
+
+func TestModulesInTheFolderAreTools(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("b.wasm", "1", "zeta", "alpha"), w.offers("a.wasm", "1", "mid"))
+	w.lists("alpha", "mid", "zeta")
+	if got, err := w.text("mid", `{"x":1}`); err != nil || got != `mid{"x":1}` {
+		t.Errorf("call = %q, %v", got, err)
+	}
+	if got, err := w.text("mid", ""); err != nil || got != "mid{}" {
+		t.Errorf("call without arguments = %q, %v", got, err)
+	}
+}
+
+func TestBadModulesSaySo(t *testing.T) {
+	good := dialecttest.Module{}.Bytes()
+	spec := func(schema string) []tool.Spec {
+		return []tool.Spec{{Name: "x", Description: "x", InputSchema: json.RawMessage(schema)}}
+	}
+	many := make([]string, 65)
+	for i := range many {
+		many[i] = fmt.Sprintf("t%d", i)
+	}
+	tests := []struct {
+		name   string
+		module any // bytes, or a Module
+		want   string
+	}{
+		{"not wasm", []byte("#!/bin/sh"), "pre-check: "},
+		{"empty", []byte{}, "pre-check: "},
+		{"cut off", good[:len(good)-1], "pre-check: "},
+		{"no call", dialecttest.Module{Omit: []string{"call"}}, `export "call" is missing`},
+		{"unknown import (D22)", dialecttest.Module{Imports: [][2]string{{"env", "fork"}}}, `"env"."fork"`},
+		{"65 tools (D23)", dialecttest.Module{Tools: specs(many...)}, "65 tools, at most 64"},
+		{"no tools", dialecttest.Module{Tools: []tool.Spec{}}, "tools is empty"},
+		{"schema null (65)", dialecttest.Module{Tools: spec(`null`)}, "inputSchema"},
+		{"schema an array", dialecttest.Module{Tools: spec(`[]`)}, "inputSchema"},
+		{"schema of another type", dialecttest.Module{Tools: spec(`{"type":"string"}`)}, "inputSchema"},
+		{"schema does not compile", dialecttest.Module{Tools: spec(`{"type":"object","required":7}`)}, "inputSchema"},
+		{"schema points elsewhere", dialecttest.Module{Tools: spec(
+			`{"type":"object","properties":{"a":{"$ref":"https://evil.test/s.json"}}}`)}, "$ref"},
+		{"bad name", dialecttest.Module{Tools: specs("naïve")}, "tool name"},
+		{"two names become one", dialecttest.Module{Tools: specs("a.b", "a_b")}, `would both be listed as "a_b"`},
+		{"policy", dialecttest.Module{Requests: tool.Requests{"nonsense": json.RawMessage(`{}`)}}, "asks for nonsense"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			bad := tool.Candidate{}
+			switch m := tt.module.(type) {
+			case []byte:
+				bad = w.file("bad.wasm", m)
+			case dialecttest.Module:
+				bad = w.module("bad.wasm", m)
+			}
+			w.apply(bad, w.offers("canary.wasm", "1", "canary"))
+			w.says("bad.wasm", tool.Rejected, tt.want)
+			w.lists("canary")
+		})
+	}
+}
+
+// A module cut off at any byte is never half a tool (D17).
+func TestD17_TruncationNeverGivesATool(t *testing.T) {
+	w := newWorld(t)
+	good := dialecttest.Module{}.Bytes()
+	var cuts []tool.Candidate
+	for i := range good {
+		cuts = append(cuts, w.file(fmt.Sprintf("%d.wasm", i), good[:i]))
+	}
+	w.apply(cuts...)
+	w.lists()
+	for _, m := range w.Modules() {
+		if m.Status != tool.Rejected || m.Reason == "" {
+			t.Errorf("cut at %s: %s %q", m.Name, m.Status, m.Reason)
+		}
+	}
+}
+
+func TestUnreadableFileSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.apply(tool.Candidate{Name: "x.wasm", Source: "tools", Err: errors.New("symlink leaves the folder")})
+	w.says("x.wasm", tool.Rejected, "symlink leaves the folder")
+}
+
+func TestDescribeFailuresSaySo(t *testing.T) {
+	for _, class := range []abi.Class{abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit,
+		abi.ClassTimeout, abi.ClassWorkerLost, abi.ClassInternal} {
+		w := newWorld(t)
+		c := w.offers("x.wasm", "1", "x")
+		w.workers.fail[c.Digest] = abi.Failf(class, "it went wrong")
+		w.apply(c)
+		w.says("x.wasm", tool.Rejected, "describe: "+string(class)+": it went wrong")
+	}
+}
+
+// What may have been bad luck is tried again at the next Apply, and only that.
+func TestOnlyPassingFailuresAreTriedAgain(t *testing.T) {
+	for class, again := range map[abi.Class]bool{abi.ClassTrap: false, abi.ClassTimeout: false,
+		abi.ClassWorkerLost: true, abi.ClassInternal: true, abi.ClassCancelled: true} {
+		w := newWorld(t)
+		c := w.offers("x.wasm", "1", "x")
+		w.workers.fail[c.Digest] = abi.Failf(class, "it went wrong")
+		w.apply(c)
+		delete(w.workers.fail, c.Digest)
+		w.apply(c)
+		if listed := len(w.List(tool.Caller{})) == 1; listed != again {
+			t.Errorf("%s: tried again %t, want %t", class, listed, again)
+		}
+	}
+}
+
+func TestHeldModulesAreNeitherListedNorCallable(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.module("net.wasm", dialecttest.Module{Tools: specs("get"),
+		Requests: tool.Requests{"http": json.RawMessage(`[{"reason":"to fetch"}]`)}}))
+	w.says("net.wasm", tool.Held, "asks for something")
+	w.lists()
+	if m := w.Modules()[0]; len(m.Tools) != 1 || m.Tools[0].Status != tool.Held {
+		t.Errorf("an operator sees %+v", m.Tools)
+	}
+}
+
+// A tool that a caller may not see is, for it, a tool that is not there (P09).
+func TestP09_HiddenIsUnknown(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("x.wasm", "1", "search"))
+	stranger := tool.Caller{Agent: "stranger"}
+	if got := w.List(stranger); len(got) != 0 {
+		t.Errorf("a stranger sees %v", got)
+	}
+	_, hidden := w.Call(t.Context(), stranger, tool.Call{Name: "search", Arguments: json.RawMessage("not JSON")})
+	_, unknown := w.Call(t.Context(), stranger, tool.Call{Name: "search2"})
+	if !errors.Is(hidden, tool.ErrNotFound) || hidden.Error()+"2" != unknown.Error() {
+		t.Errorf("hidden: %v; unknown: %v", hidden, unknown)
+	}
+}
+
+func TestUnknownToolText_S1_052(t *testing.T) {
+	_, err := newWorld(t).text("nope", `{}`)
+	if !errors.Is(err, tool.ErrNotFound) || err.Error() != "Tool not found: nope" {
+		t.Errorf("Call = %v", err)
+	}
+}
+
+func TestForeignNameStaysKnown(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("x.wasm", "1", "repo.search"))
+	w.lists("repo_search")
+	for _, name := range []string{"repo_search", "repo.search"} {
+		if got, err := w.text(name, `{}`); err != nil || got != "repo.search{}" {
+			t.Errorf("%s = %q, %v: the guest shall hear its own name", name, got, err)
+		}
+	}
+}
+
+func TestInspectShowsOwnAndPublished(t *testing.T) {
+	w := newWorld(t)
+	own := tool.Spec{Name: "repo.search", InputSchema: json.RawMessage(`{"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema"}`)}
+	c := w.module("x.wasm", dialecttest.Module{Version: "1.2.0", Tools: []tool.Spec{own}})
+	w.apply(c)
+	m := w.Modules()[0]
+	if m.Digest != c.Digest || m.Serving != c.Digest || m.Size != c.Size || m.Dialect != "hutch" || m.Version != "1.2.0" {
+		t.Errorf("module: %+v", m)
+	}
+	if !slices.Contains(m.Imports, "hutch:host output_write") {
+		t.Errorf("imports: %v", m.Imports)
+	}
+	got := m.Tools[0]
+	if got.Own.Name != "repo.search" || got.Published.Name != "repo_search" || !strings.Contains(string(got.Own.InputSchema), "$schema") ||
+		strings.Contains(string(got.Published.InputSchema), "$schema") || len(got.Warnings) == 0 {
+		t.Errorf("tool: %+v", got)
+	}
+}
+
+func TestBrokenWorkerNeverTakesAToolAway(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("x.wasm", "1", "x"))
+	w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) {
+		return nil, abi.Failf(abi.ClassModule, "the cache is broken")
+	}
+	if _, err := w.text("x", `{}`); !errors.Is(err, tool.ErrFailed) {
+		t.Errorf("Call = %v", err)
+	}
+	w.lists("x")
+}
+
+func TestWorkersGetStrippedBytes(t *testing.T) {
+	w := newWorld(t)
+	with, err := wasmbin.AppendCustom(dialecttest.Module{}.Bytes(), "name", []byte("debug"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.file("x.wasm", with)
+	raw, err := w.workerModule(c.Name, c.Digest).Bytes()
+	if err != nil || len(raw) >= len(with) {
+		t.Errorf("%d bytes of %d, %v", len(raw), len(with), err)
+	}
+}
+
+func TestClosedRegistryRefuses(t *testing.T) {
+	w := newWorld(t)
+	c := w.offers("x.wasm", "1", "x")
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(c)
+	w.lists()
+	if _, err := w.text("x", `{}`); !errors.Is(err, tool.ErrUnavailable) {
+		t.Errorf("Call = %v", err)
+	}
+}

@@ -1,0 +1,67 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
+)
+
+// result turns what a guest wrote into what the caller gets.
+func (r *Registry) result(l *listed, raw []byte) (tool.Result, error) {
+	fail := func(kind error, text string) (tool.Result, error) {
+		return tool.Result{}, &callError{kind: kind, text: fmt.Sprintf(
+			"tool %q answered what it may not: %s", l.name, cut(oneLine(text), maxFailureText))}
+	}
+	if n := len(raw); n > r.o.Limits.OutputBytes {
+		return fail(tool.ErrLimit, fmt.Sprintf("%d bytes, at most %d: ask for less", n, r.o.Limits.OutputBytes))
+	}
+	res, err := dialect.ParseResult(l.mount.def.kind, raw)
+	if err != nil {
+		return fail(tool.ErrFailed, err.Error())
+	}
+	if err := r.structure(l.bound, &res); err != nil {
+		return fail(tool.ErrFailed, err.Error())
+	}
+	if res.Content == nil {
+		res.Content = []tool.Content{} // [] on every wire, never null
+	}
+	return res, nil
+}
+
+// structure checks the structured part and puts it where hosts look for it:
+// they read either it or the text, and none of it beside an error.
+func (r *Registry) structure(b *boundTool, res *tool.Result) error {
+	structured := rawOrNil(res.Structured)
+	res.Structured = nil
+	if structured == nil {
+		if b.output != nil && !res.IsError {
+			return errNoStructure
+		}
+		return nil
+	}
+	if b.output != nil && !res.IsError {
+		found, err := r.check(b.output, structured)
+		if err != nil {
+			return fmt.Errorf("structuredContent: %w", err)
+		}
+		if len(found) > 0 {
+			return fmt.Errorf("structuredContent: %s", problemText(found))
+		}
+	}
+	isText := func(c tool.Content) bool { return c.Type == "text" }
+	if !slices.ContainsFunc(res.Content, isText) {
+		var text bytes.Buffer
+		if err := json.Compact(&text, structured); err != nil {
+			return fmt.Errorf("structuredContent: %w", err)
+		}
+		res.Content = append(res.Content, tool.Content{Type: "text", Text: text.String()})
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(structured), []byte("{")) && !res.IsError {
+		res.Structured = structured // only objects: the wire has no place for others
+	}
+	return nil
+}

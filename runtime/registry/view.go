@@ -1,0 +1,74 @@
+package registry
+
+import (
+	"slices"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// Module is one file as an operator sees it.
+type Module struct {
+	Name    string // bare file name
+	Source  string // "shipped", or the folder as configured
+	Shipped bool
+	// Digest and Size are those of the file as it lies there now; a file that
+	// could not be read has none.
+	Digest string
+	Size   int64
+	// Serving is the digest whose tools are offered: Digest, or that of the
+	// version before; empty if none are.
+	Serving string
+	Status  tool.Status
+	// Reason says why the file, or its new version, cannot be used; empty if it can.
+	Reason string
+
+	// The rest describes what serves, and is empty if nothing does.
+	Dialect  string
+	Version  string // the module's own
+	Requests tool.Requests
+	// Imports are the functions it links, as "module name", sorted.
+	Imports  []string
+	Warnings []string
+	Tools    []Tool
+}
+
+// Tool is one tool of a [Module].
+type Tool struct {
+	// Own is the definition as the module gave it: arguments are held against
+	// it. Published is what hosts see.
+	Own, Published tool.Spec
+	Status         tool.Status
+	Reason         string
+	Warnings       []string
+}
+
+// Modules returns every file, in the order in which names were given away:
+// shipped ones first, then as they were handed to Apply. What is in it must not
+// be changed.
+func (r *Registry) Modules() []Module {
+	s := r.current.Load()
+	out := make([]Module, 0, len(s.entries))
+	for _, e := range s.entries {
+		out = append(out, r.view(e))
+	}
+	return out
+}
+
+func (r *Registry) view(e *entry) Module {
+	m := Module{
+		Name: e.candidate.Name, Source: e.candidate.Source, Shipped: e.candidate.Shipped,
+		Digest: e.candidate.Digest, Size: e.candidate.Size, Status: e.status, Reason: e.reason,
+	}
+	if e.mount == nil {
+		return m
+	}
+	def := e.mount.def
+	m.Serving, m.Dialect, m.Version = def.digest, string(def.kind), def.exported.Version
+	m.Requests, m.Imports, m.Warnings = def.requests, slices.Clone(def.imports), slices.Clone(def.warnings)
+	for _, t := range def.tools {
+		d := r.decide(tool.Caller{}, e.mount, t)
+		m.Tools = append(m.Tools, Tool{Own: t.own, Published: t.public, Status: d.Status, Reason: d.Reason,
+			Warnings: slices.Clone(t.warnings)})
+	}
+	return m
+}
