@@ -19,7 +19,7 @@ func FuzzCall(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		out, err := testModule.Call(&hostLog{}, in)
+		out, err := testModule.Call(&listener{}, in)
 		if err == nil && !json.Valid(out) {
 			t.Fatalf("%q: result is no JSON: %q", in, out)
 		}

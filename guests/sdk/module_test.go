@@ -48,18 +48,18 @@ func act(c *Call, in input1) (output1, error) {
 	return output1{}, nil
 }
 
-// hostLog is a Host that writes down what it is told.
-type hostLog struct{ lines []string }
+// listener is a Host that writes down what it is told.
+type listener struct{ lines []string }
 
-func (h *hostLog) Log(level abi.LogLevel, text string) {
+func (h *listener) Log(level abi.LogLevel, text string) {
 	h.lines = append(h.lines, "log "+itoa(int(level))+" "+text)
 }
 
-func (h *hostLog) Progress(p Progress) {
+func (h *listener) Progress(p Progress) {
 	h.lines = append(h.lines, "progress "+format(p.Progress)+"/"+format(p.Total)+" "+p.Message)
 }
 
-func (h *hostLog) Config(key string) (string, bool) {
+func (h *listener) Config(key string) (string, bool) {
 	h.lines = append(h.lines, "config "+key)
 	return "configured", true
 }
@@ -97,7 +97,7 @@ func TestCall(t *testing.T) {
 		{"whole", `{"what":"x"}`, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}],"isError":true}`},
 		{"nan", `{}`, `{"content":[{"type":"text","text":"internal error in tool nan: result: n: \"x\" is no JSON number"}],"isError":true}`},
 	} {
-		if got := callTool(t, &hostLog{}, c.name, c.args); got != c.want {
+		if got := callTool(t, &listener{}, c.name, c.args); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.name, c.args, got, c.want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestPanic(t *testing.T) {
 		"panic with a struct": "panic with a sdk.input1",
 		"index":               "runtime error: slice bounds out of range [:1] with capacity 0",
 	} {
-		h := &hostLog{}
+		h := &listener{}
 		got := callTool(t, h, "act", `{"what":"`+what+`"}`)
 		if want := `{"content":[{"type":"text","text":"internal error in tool act: ` + want + `"}],"isError":true}`; got != want {
 			t.Errorf("%s: got %s, want %s", what, got, want)
@@ -123,7 +123,7 @@ func TestPanic(t *testing.T) {
 }
 
 func TestHostCalls(t *testing.T) {
-	h := &hostLog{}
+	h := &listener{}
 	if got := callTool(t, h, "act", `{"what":"talk"}`); !strings.Contains(got, `"configured!"`) {
 		t.Errorf("got %s", got)
 	}
@@ -141,7 +141,7 @@ func TestCallErrors(t *testing.T) {
 		`{}`:                           `call: missing property "params"`,
 		`{"params":{"name":"nobody"}}`: `no tool "nobody" in this module`,
 	} {
-		if _, err := testModule.Call(&hostLog{}, []byte(in)); err == nil || err.Error() != want {
+		if _, err := testModule.Call(&listener{}, []byte(in)); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", in, err, want)
 		}
 	}
@@ -242,6 +242,31 @@ func TestWireTypes(t *testing.T) {
 		want, err2 := json.Marshal(c.host)
 		if err != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("got  %s, %v\nwant %s, %v", got, err, want, err2)
+		}
+	}
+}
+
+// Nothing has to be changed about a definition for any known host.
+func TestPortable(t *testing.T) {
+	m := Module{Tools: []Tool{
+		Define(Spec{Name: "every", Title: "Every", Description: "Has\nevery type."}, func(*Call, everyInput) (everyOutput, error) { return everyOutput{}, nil }),
+		Define(Spec{Name: "map", Description: "Has none."}, func(*Call, struct{}) (map[string][]address, error) { return nil, nil }),
+	}}
+	b, err := m.Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tool.CheckJSON(b, 100); err != nil {
+		t.Error(err)
+	}
+	var d tool.Description
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range d.Tools {
+		portable, warnings, err := tool.Portable(s)
+		if err != nil || warnings != nil || !reflect.DeepEqual(portable, s) {
+			t.Errorf("%s: became %+v, %q, %v", s.Name, portable, warnings, err)
 		}
 	}
 }
