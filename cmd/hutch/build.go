@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/urfave/cli/v2"
+)
+
+const moduleSuffix = ".wasm"
+
+func buildCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "build",
+		Usage:     "build a module, check it and write its description into it",
+		UsageText: "hutch build [DIR | PACKAGE | FILE.wasm] [flags]",
+		Flags: append(stateFlags(), jsonFlag("what was built"),
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE` to write, or a folder to write into (default: NAME.wasm in DIR)"}),
+		Action: func(c *cli.Context) error { return runBuild(c, p) },
+		Description: `DIR holds a Go module or a package of one (default: the current folder). A FILE.wasm is not built,
+only checked and stamped. Nothing is written if a check fails.
+
+A build is the same bytes wherever it is made. It is this command, with these variables set and those
+without a value unset:
+  ` + strings.Join(goEnv, " ") + `
+  go build ` + quotedFlags() + ` -o NAME.wasm
+
+examples:
+  $ hutch build
+  $ hutch build greet -o tools/greet.wasm
+  $ hutch build ./guests/text --json
+  $ hutch build plugin.wasm -o tools/`,
+	}
+}
+
+func quotedFlags() string {
+	words := make([]string, len(goFlags))
+	for i, flag := range goFlags {
+		words[i] = flag
+		if strings.Contains(flag, " ") {
+			words[i] = "'" + flag + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// buildReport is what "hutch build --json" prints.
+type buildReport struct {
+	File     string      `json:"file"`
+	Digest   string      `json:"digest"`
+	Size     int         `json:"size"` // bytes
+	Dialect  string      `json:"dialect"`
+	Version  string      `json:"version,omitempty"`
+	Status   tool.Status `json:"status"`
+	Reason   string      `json:"reason,omitempty"`
+	Tools    []tool.Spec `json:"tools"` // as hosts will see them
+	Requests []string    `json:"requests,omitempty"`
+	Warnings []string    `json:"warnings"`
+}
+
+func runBuild(c *cli.Context, p program) error {
+	if err := wantArgs(c, 0, 1, "at most one DIR, PACKAGE or FILE.wasm"); err != nil {
+		return err
+	}
+	cfg, err := loadConfig(c, p)
+	if err != nil {
+		return err
+	}
+	say := &voice{w: c.App.ErrWriter}
+	report, err := build(c.Context, cfg, p, say, argOr(c, "."), c.String("out"))
+	say.done()
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		return printJSON(c.App.Writer, report)
+	}
+	for _, w := range report.Warnings {
+		say.line("warning: %s", w)
+	}
+	return report.print(c.App.Writer)
+}
+
+func argOr(c *cli.Context, fallback string) string {
+	if c.NArg() == 0 {
+		return fallback
+	}
+	return c.Args().First()
+}
+
+// build makes a checked and stamped module of what arg names and writes it.
+func build(ctx context.Context, cfg Config, p program, say *voice, arg, out string) (r buildReport, err error) {
+	src, err := loadSource(ctx, p, say, arg)
+	if err != nil {
+		return r, err
+	}
+	if r.File, err = outPath(out, src.file); err != nil {
+		return r, err
+	}
+	bench, err := openWorkbench(cfg, p)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	say.working("checking %s", src.name)
+	body, err := bench.stamp(ctx, src.name, src.body)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", src.name, err)
+	}
+	m, err := bench.view(ctx, src.name, body)
+	if err == nil {
+		err = rejection(m)
+	}
+	if err != nil {
+		return r, err
+	}
+	r.fill(m)
+	return r, writeAtomic(r.File, body)
+}
+
+// source is a module before it is checked.
+type source struct {
+	name string // bare file name
+	file string // where it goes if nobody says otherwise
+	body []byte
+}
+
+// loadSource reads a module file or compiles a package.
+func loadSource(ctx context.Context, p program, say *voice, arg string) (source, error) {
+	if isModuleFile(arg) {
+		body, err := readModule(arg)
+		return source{filepath.Base(arg), arg, body}, err
+	}
+	return compileTarget(ctx, p, say, arg)
+}
+
+// isModuleFile reports whether arg means a file to check, rather than sources:
+// a folder may be called x.wasm.
+func isModuleFile(arg string) bool {
+	info, err := os.Stat(arg)
+	return strings.HasSuffix(arg, moduleSuffix) && (err != nil || !info.IsDir())
+}
+
+// compileTarget builds sources in a folder of its own, so that a failed build
+// leaves nothing behind and a watched folder never sees half a file.
+func compileTarget(ctx context.Context, p program, say *voice, arg string) (src source, err error) {
+	target, err := targetOf(arg)
+	if err != nil {
+		return src, err
+	}
+	if src.name, err = target.name(); err != nil {
+		return src, err
+	}
+	src.name += moduleSuffix
+	src.file = filepath.Join(target.dir, src.name)
+	tmp, err := os.MkdirTemp("", "hutch-build-")
+	if err != nil {
+		return src, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	say.working("building %s; the first time takes a while", src.name)
+	file := filepath.Join(tmp, src.name)
+	if err := compile(ctx, p, target, file); err != nil {
+		return src, err
+	}
+	src.body, err = readModule(file)
+	return src, err
+}
+
+// outPath is where a module goes: what -o says, inside it if it is a folder.
+func outPath(named, fallback string) (string, error) {
+	if named == "" {
+		return fallback, nil
+	}
+	info, err := os.Stat(named)
+	if err == nil && info.IsDir() || strings.HasSuffix(named, "/") || strings.HasSuffix(named, string(filepath.Separator)) {
+		return filepath.Join(named, filepath.Base(fallback)), nil
+	}
+	if !strings.HasSuffix(named, moduleSuffix) {
+		return "", usagef("-o %s: a module's name ends in .wasm", quoted(named))
+	}
+	return named, nil
+}
+
+// stamp writes what the module says about itself into it, so that it is listed
+// before it was ever compiled.
+func (w *workbench) stamp(ctx context.Context, name string, body []byte) ([]byte, error) {
+	raw, err := w.describe(ctx, name, body)
+	if err != nil {
+		return nil, err
+	}
+	var manifest bytes.Buffer
+	if err := json.Compact(&manifest, raw); err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	return wasmbin.AppendCustom(body, manifestSection, manifest.Bytes())
+}
+
+func (r *buildReport) fill(m registry.Module) {
+	r.Digest, r.Size, r.Dialect, r.Version = m.Digest, int(m.Size), m.Dialect, m.Version
+	r.Status, r.Reason = m.Status, m.Reason
+	r.Requests = slices.Sorted(maps.Keys(m.Requests))
+	r.Warnings = toolWarnings(m)
+	for _, t := range m.Tools {
+		r.Tools = append(r.Tools, t.Published)
+	}
+}
+
+// toolWarnings gathers what is said about a module's tools, never nil.
+func toolWarnings(m registry.Module) []string {
+	all := []string{}
+	for _, t := range m.Tools {
+		for _, w := range t.Warnings {
+			all = append(all, fmt.Sprintf("tool %s: %s", t.Published.Name, w))
+		}
+	}
+	return all
+}
+
+func (r buildReport) print(w io.Writer) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s  %s  sha256:%s\n", r.File, formatSize(int64(r.Size)), r.Digest)
+	for _, t := range r.Tools {
+		fmt.Fprintf(&b, "  %-24s %s\n", t.Name, summaryOf(t))
+	}
+	if r.Status != tool.Ready {
+		fmt.Fprintf(&b, "  %s: %s\n", r.Status, oneLine(r.Reason))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// summaryOf is the first line of a description, for tables.
+func summaryOf(s tool.Spec) string {
+	first, _, _ := strings.Cut(s.Description, "\n")
+	return cut(oneLine(first), 80)
+}

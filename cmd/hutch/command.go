@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// newCLI builds the command tree. Nothing in it exits, prints an error or
+// looks at the process: that is main's.
+func newCLI(p program) *cli.App {
+	app := &cli.App{
+		Name:        "hutch",
+		HelpName:    "hutch",
+		Usage:       "turns a folder of untrusted .wasm files into tools that any agent can use",
+		UsageText:   "hutch COMMAND [flags] [arguments]",
+		Description: "Run \"hutch help COMMAND\" for the flags and examples of a command.\n\n" + exitCodeHelp,
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "say which version this is"}},
+		Commands: []*cli.Command{
+			serveCommand(p), mcpCommand(p), toolsCommand(p),
+			newCommand(p), buildCommand(p), testCommand(p),
+			doctorCommand(p), versionCommand(p),
+		},
+		Reader:                    p.stdin,
+		Writer:                    p.stdout,
+		ErrWriter:                 p.stderr,
+		HideVersion:               true,
+		HideHelp:                  true,
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              onUsageError,
+	}
+	app.Action = func(c *cli.Context) error {
+		if c.Bool("version") {
+			return printVersion(c.App.Writer, false)
+		}
+		return unknownCommand(c, app.Commands)
+	}
+	prepare(app.Commands)
+	return app
+}
+
+const exitCodeHelp = "exit codes: 0 done, 1 failed, 2 wrong usage, 3 denied or held, 130 interrupted"
+
+// prepare sets what all commands have in common.
+func prepare(commands []*cli.Command) {
+	for _, cmd := range commands {
+		cmd.HideHelp = true
+		cmd.OnUsageError = onUsageError
+		if len(cmd.Subcommands) > 0 {
+			subcommands := cmd.Subcommands
+			cmd.Action = func(c *cli.Context) error { return unknownCommand(c, subcommands) }
+			prepare(subcommands)
+		}
+	}
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	name := strings.TrimSpace(strings.Join(commandPath(c), " "))
+	return usagef("%w", err).withHint("hutch help%s", prefixed(" ", name))
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// commandPath returns the names of the commands that led to c, without the
+// program's own.
+func commandPath(c *cli.Context) []string {
+	var path []string
+	for _, ctx := range c.Lineage() {
+		if ctx.Command != nil && ctx.Command.Name != "" && ctx.Command.Name != "hutch" {
+			path = append([]string{ctx.Command.Name}, path...)
+		}
+	}
+	return path
+}
+
+func unknownCommand(c *cli.Context, commands []*cli.Command) error {
+	path := commandPath(c)
+	name := c.Args().First()
+	err := usagef("no command %s", quoted(strings.Join(append(path, name), " ")))
+	if like := nearest(commands, name); like != "" {
+		return err.withHint("did you mean \"hutch %s\"?", strings.Join(append(path, like), " "))
+	}
+	return err.withHint("hutch help%s", prefixed(" ", strings.Join(path, " ")))
+}
+
+// nearest returns the command whose name is at most two edits from name.
+func nearest(commands []*cli.Command, name string) string {
+	best, found := 3, ""
+	for _, cmd := range commands {
+		if d := editDistance(cmd.Name, name); d < best {
+			best, found = d, cmd.Name
+		}
+	}
+	return found
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+// wantArgs checks how many arguments a command got; names says what they are.
+func wantArgs(c *cli.Context, least, most int, names string) error {
+	n := c.NArg()
+	if n >= least && n <= most {
+		return nil
+	}
+	found := "none given"
+	if n > 0 {
+		found = fmt.Sprintf("%d given", n)
+	}
+	if names == "" {
+		return usagef("%s takes no arguments: %s", strings.Join(commandPath(c), " "), found).
+			withHint("hutch help %s", strings.Join(commandPath(c), " "))
+	}
+	return usagef("%s takes %s: %s", strings.Join(commandPath(c), " "), names, found).
+		withHint("hutch help %s", strings.Join(commandPath(c), " "))
+}
+
+// runCommand runs one command line.
+func runCommand(ctx context.Context, args []string, p program) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = errors.Join(err, fmt.Errorf("hutch broke: %v", x))
+		}
+	}()
+	app := newCLI(p)
+	line, help := arrange(app, args[1:])
+	if help {
+		return printHelp(p.stdout, app, line)
+	}
+	return app.RunContext(ctx, append([]string{"hutch"}, line...))
+}
+
+// arrange puts the flags of a command in front of its arguments, so that they
+// may be typed in any order. After "--" everything is an argument. help says
+// that help is wanted, about the command that line names.
+func arrange(app *cli.App, args []string) (line []string, help bool) {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	commands, flags := app.Commands, app.Flags
+	for len(args) > 0 && len(commands) > 0 {
+		next := commandNamed(commands, args[0])
+		if next == nil {
+			break
+		}
+		line, args = append(line, next.Name), args[1:]
+		commands, flags = next.Subcommands, next.Flags
+	}
+	options, rest, help := splitFlags(flags, args)
+	unknown := len(commands) > 0 && len(rest) > 0
+	if help && !unknown || len(commands) > 0 && len(args) == 0 {
+		return line, true
+	}
+	line = append(line, options...)
+	if len(rest) > 0 {
+		line = append(append(line, "--"), rest...)
+	}
+	return line, false
+}
+
+func commandNamed(commands []*cli.Command, name string) *cli.Command {
+	for _, cmd := range commands {
+		if cmd.HasName(name) {
+			return cmd
+		}
+	}
+	return nil
+}
+
+// splitFlags tells the flags among args, with their values, from the rest. A
+// flag that is not known stays a flag, so that the parser complains about it.
+func splitFlags(flags []cli.Flag, args []string) (options, rest []string, help bool) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			return options, append(rest, args[i+1:]...), help
+		case arg == "-h" || arg == "--help" || arg == "-help":
+			help = true
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			rest = append(rest, arg)
+		default:
+			options = append(options, arg)
+			if takesValue(flags, arg) && i+1 < len(args) {
+				i++
+				options = append(options, args[i])
+			}
+		}
+	}
+	return options, rest, help
+}
+
+func takesValue(flags []cli.Flag, arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	if strings.Contains(name, "=") {
+		return false
+	}
+	for _, flag := range flags {
+		for _, known := range flag.Names() {
+			if known == name {
+				doc, ok := flag.(cli.DocGenerationFlag)
+				return ok && doc.TakesValue()
+			}
+		}
+	}
+	return false
+}

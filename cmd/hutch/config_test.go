@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// readConfig runs loadConfig as a command would, in a folder of its own with
+// body as hutch.yaml, unless body is empty.
+func readConfig(t *testing.T, body string, env map[string]string, args ...string) (Config, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if body != "" {
+		if err := os.WriteFile("hutch.yaml", []byte(body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append([]string{"--config", "hutch.yaml"}, args...)
+	}
+	p := program{env: func(name string) string {
+		if v, ok := env[name]; ok || name != "HOME" {
+			return v
+		}
+		return "/home/ann"
+	}}
+	var cfg Config
+	var got error
+	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag()), DisableSliceFlagSeparator: true,
+		Action: func(c *cli.Context) error {
+			cfg, got = loadConfig(c, p)
+			return nil
+		}}
+	if err := app.RunContext(context.Background(), append([]string{"hutch"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	return cfg, got
+}
+
+func TestConfigPrecedence(t *testing.T) {
+	const file = "tools: [a, /b]\nstate: s\naddr: localhost:1\nlimits: {timeout: 1s, memory: 1MiB}\n"
+	env := map[string]string{
+		"HUTCH_TOOLS": "c" + string(os.PathListSeparator) + "d", "HUTCH_STATE": "/e", "HUTCH_ADDR": "127.0.0.1:2",
+		"HUTCH_LIMIT_TIMEOUT": "2s",
+	}
+	for _, c := range []struct {
+		name string
+		body string
+		env  map[string]string
+		args []string
+		want Config
+		wall time.Duration
+	}{
+		{"default", "", nil, nil,
+			Config{Tools: []string{"tools"}, State: "/home/ann/.local/state/hutch", Addr: defaultAddr}, 30 * time.Second},
+		{"file", file, nil, nil,
+			Config{Tools: []string{"a", "/b"}, State: "./s", Addr: "localhost:1"}, time.Second},
+		{"env over file", file, env, nil,
+			Config{Tools: []string{"c", "d"}, State: "/e", Addr: "127.0.0.1:2"}, 2 * time.Second},
+		{"flags over env", file, env, []string{"--tools", "f,g", "--tools", "h", "--state", "/i", "--addr", "[::1]:3"},
+			Config{Tools: []string{"f,g", "h"}, State: "/i", Addr: "[::1]:3"}, 2 * time.Second},
+		{"empty file", "# nothing\n", nil, nil,
+			Config{Tools: []string{"tools"}, State: "/home/ann/.local/state/hutch", Addr: defaultAddr}, 30 * time.Second},
+		{"json", `{"tools": "x", "limits": {"timeout": "90s"}}`, nil, nil,
+			Config{Tools: []string{"x"}, State: "/home/ann/.local/state/hutch", Addr: defaultAddr}, 90 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := readConfig(t, c.body, c.env, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state, err := filepath.Abs(c.want.State); err != nil || got.State != state {
+				t.Errorf("state %q, want %q (%v)", got.State, state, err)
+			}
+			if strings.Join(got.Tools, " ") != strings.Join(c.want.Tools, " ") || got.Addr != c.want.Addr {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if got.Limits.Call.Wall != c.wall {
+				t.Errorf("timeout %v, want %v", got.Limits.Call.Wall, c.wall)
+			}
+		})
+	}
+}
+
+func TestConfigFileIsReadOnlyIfNamed(t *testing.T) {
+	cfg, err := readConfig(t, "addr: 127.0.0.1:1\n", map[string]string{}, "--config", "")
+	if err != nil || cfg.Addr != defaultAddr {
+		t.Errorf("addr %q, %v", cfg.Addr, err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	const sizes = "a size is a whole number and B, KiB, MiB or GiB, such as 64MiB"
+	for _, c := range []struct {
+		name, body, want string
+	}{
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, addr, limits"},
+		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
+			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, body, connections, workers"},
+		{"key twice", "addr: localhost:1\naddr: localhost:2\n", `hutch.yaml:2: mapping key "addr" already defined at [1:1]`},
+		{"no unit", "limits:\n  memory: 64\n", `hutch.yaml:2: limits.memory: "64": ` + sizes},
+		{"decimal unit", "limits: {memory: 64MB}\n", `hutch.yaml:1: limits.memory: "64MB": ` + sizes},
+		{"negative size", "limits: {memory: -1MiB}\n", `hutch.yaml:1: limits.memory: "-1MiB": ` + sizes},
+		{"size that overflows", "limits: {memory: 99999999999GiB}\n", `hutch.yaml:1: limits.memory: "99999999999GiB": ` + sizes},
+		{"size too small", "limits: {memory: 1KiB}\n", "hutch.yaml:1: limits.memory: 1KiB: allowed are 64KiB to 4GiB"},
+		{"no time unit", "limits: {timeout: 30}\n", `hutch.yaml:1: limits.timeout: "30": a duration is a number and ms, s, m or h, such as 30s`},
+		{"zero time", "limits: {timeout: 0}\n", `hutch.yaml:1: limits.timeout: "0": a duration is a number and ms, s, m or h, such as 30s`},
+		{"negative time", "limits: {timeout: -1s}\n", "hutch.yaml:1: limits.timeout: -1s: allowed are 1ms to 24h"},
+		{"long time", "limits: {timeout: 25h}\n", "hutch.yaml:1: limits.timeout: 25h: allowed are 1ms to 24h"},
+		{"count with a unit", "limits: {connections: 5x}\n", `hutch.yaml:1: limits.connections: "5x": a whole number without a unit, such as 100`},
+		{"no count", "limits: {connections: 0}\n", "hutch.yaml:1: limits.connections: 0: allowed are 1 to 100000"},
+		{"list for a value", "limits: {timeout: [1s]}\n", "hutch.yaml:1: limits.timeout: one plain value is wanted here"},
+		{"value for a mapping", "limits: 30s\n", "hutch.yaml:1: limits: keys and values are wanted here"},
+		{"no folder", "tools: []\n", "hutch.yaml:1: tools: empty: name at least one folder"},
+		{"empty folder", "tools: [a, '']\n", "hutch.yaml:1: tools[1]: empty"},
+		{"nothing", "state:\n", "hutch.yaml:1: state: empty"},
+		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: state: one plain value is wanted here"},
+		{"list at the top", "- tools\n", "hutch.yaml:1: keys and values are wanted here"},
+		{"two documents", "state: a\n---\nstate: b\n", "hutch.yaml:3: a second document: one is read"},
+		{"address", "state: a\naddr: 0.0.0.0:8420\n",
+			`hutch.yaml:2: addr "0.0.0.0:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"no yaml", "tools: [a\n", "hutch.yaml:1: sequence end token ']' not found"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readConfig(t, c.body, nil)
+			wantUsage(t, err, c.want)
+		})
+	}
+}
+
+func wantUsage(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if !errors.Is(err, errUsage) || exitCode(err) != exitUsage {
+		t.Errorf("exit code %d, want %d", exitCode(err), exitUsage)
+	}
+}
+
+func TestConfigOfFlagsAndEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		want string
+	}{
+		{"env limit", map[string]string{"HUTCH_LIMIT_MEMORY": "1 MiB"}, nil,
+			`HUTCH_LIMIT_MEMORY: "1 MiB": a size is a whole number and B, KiB, MiB or GiB, such as 64MiB`},
+		{"no state folder", map[string]string{"HOME": ""}, nil, "no state folder: HOME is not set"},
+		{"empty state", nil, []string{"--state", ""}, "--state: empty"},
+		{"empty folder", nil, []string{"--tools", ""}, "tools: an empty folder name"},
+		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
+		{"folder as file", nil, []string{"--config", "."}, `config ".": not a regular file`},
+		{"all interfaces", nil, []string{"--addr", ":8420"},
+			`addr ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"name", nil, []string{"--addr", "localhost.evil:8420"},
+			`addr "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"mapped address", nil, []string{"--addr", "[::ffff:10.0.0.1]:8420"},
+			`addr "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"no port", nil, []string{"--addr", "127.0.0.1"}, `addr "127.0.0.1": missing port in address`},
+		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `addr "127.0.0.1:http": port "http": allowed are 0 to 65535`},
+		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `addr "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readConfig(t, "", c.env, c.args...)
+			wantUsage(t, err, c.want)
+		})
+	}
+}
+
+func TestConfigFileTooLarge(t *testing.T) {
+	_, err := readConfig(t, strings.Repeat("#", maxConfigFile), nil)
+	if err != nil {
+		t.Errorf("%d bytes: %v", maxConfigFile, err)
+	}
+	_, err = readConfig(t, strings.Repeat("#", maxConfigFile+1), nil)
+	wantUsage(t, err, `config "hutch.yaml": larger than 1MiB`)
+}
+
+func TestLimitKeysHaveDefaults(t *testing.T) {
+	l, err := defaultLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Call != l.Call.WithDefaults() {
+		t.Errorf("defaults here and in abi differ: %+v, %+v", l.Call, l.Call.WithDefaults())
+	}
+}
+
+func TestStateFolder(t *testing.T) {
+	for _, c := range []struct {
+		goos string
+		env  map[string]string
+		want string
+	}{
+		{"linux", map[string]string{"HOME": "/h"}, "/h/.local/state/hutch"},
+		{"linux", map[string]string{"HOME": "/h", "XDG_STATE_HOME": "/x"}, "/x/hutch"},
+		{"linux", map[string]string{"HOME": "/h", "XDG_STATE_HOME": "x"}, "/h/.local/state/hutch"},
+		{"darwin", map[string]string{"HOME": "/h"}, "/h/Library/Application Support/hutch"},
+		{"windows", map[string]string{"LocalAppData": "/l"}, "/l/hutch"},
+	} {
+		got, err := stateFolder(c.goos, func(name string) string { return c.env[name] })
+		if err != nil || filepath.ToSlash(got) != c.want {
+			t.Errorf("%s %v: %q, %v", c.goos, c.env, got, err)
+		}
+	}
+}
+
+func FuzzConfigFile(f *testing.F) {
+	f.Add([]byte("tools: [a, b]\nlimits: {timeout: 1s}\n"))
+	f.Add([]byte("a: &a [*a]\n? {}: 1\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		path := filepath.Join(t.TempDir(), "hutch.yaml")
+		if err := os.WriteFile(path, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := readConfigFile(path, &Config{})
+		if err != nil && (!errors.Is(err, errUsage) || strings.ContainsAny(err.Error(), "\r\n")) {
+			t.Errorf("%q", err)
+		}
+	})
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// How often serve says how far loading has come: a terminal's line is replaced,
+// a file's would pile up.
+const (
+	liveEvery = 500 * time.Millisecond
+	lineEvery = 10 * time.Second
+)
+
+// greet says where hutch listens, and, once the folders have been read, what
+// there is and what to try. It returns at once; stop ends it.
+func (a *App) greet(ctx context.Context, p program, say *voice, addr string) (stop func()) {
+	say.line("serving http://%s/mcp", addr)
+	for _, dir := range a.cfg.Tools {
+		say.line("watching %s: a .wasm file put there is served, replaced or removed at once", dir)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := launch(func() error {
+		if a.awaitReady(ctx, say) {
+			say.line("%s", a.summary())
+			say.text(a.suggestions(p, addr))
+		}
+		return nil
+	})
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			say.line("warning: %s", err)
+		}
+	}
+}
+
+// awaitReady reports whether the folders were read before ctx ended.
+func (a *App) awaitReady(ctx context.Context, say *voice) bool {
+	every := lineEvery
+	if isTerminal(say.w) {
+		every = liveEvery
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	defer say.done()
+	for {
+		select {
+		case <-a.ready:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+			say.working("%s; the first time takes a moment for each", a.Ready())
+		}
+	}
+}
+
+// summary counts what there is.
+func (a *App) summary() string {
+	byStatus := a.byStatus()
+	var parts []string
+	for _, s := range []tool.Status{tool.Ready, tool.Held, tool.Rejected} {
+		if n := byStatus[s]; n > 0 || s == tool.Ready {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return fmt.Sprintf("modules: %s; tools: %d", strings.Join(parts, ", "), len(a.tools.List(localCaller(""))))
+}
+
+// suggestions are commands that work as they stand, with the program named as
+// it was called.
+func (a *App) suggestions(p program, addr string) string {
+	here, anywhere := shellWord(p.name), shellWord(p.path())
+	flags, url := a.cfg.flags(), "http://"+addr+"/mcp"
+	lines := []string{
+		here + " tools list" + flags,
+		"claude mcp add --transport http hutch " + url,
+		"claude mcp add hutch -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
+		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list",
+		"curl http://" + addr + "/metrics",
+	}
+	if call := a.exampleCall(); call != "" {
+		lines = slices.Insert(lines, 1, here+" tools call "+call+flags)
+	}
+	return "\ntry:\n\n  " + strings.Join(lines, "\n  ") + "\n\n"
+}
+
+// path is the program's name where another folder is the current one.
+func (p program) path() string {
+	if abs, err := filepath.Abs(p.name); err == nil && strings.ContainsRune(p.name, filepath.Separator) {
+		return abs
+	}
+	return p.name
+}
+
+// exampleCall calls a tool that came with hutch, if it is there.
+func (a *App) exampleCall() string {
+	const name = "text_stats"
+	for _, s := range a.tools.List(localCaller("")) {
+		if s.Name == name {
+			return name + ` '{"text":"one two three"}'`
+		}
+	}
+	return ""
+}
+
+// flags are what must be typed so that another command looks at the same
+// folders; nothing if these are the defaults.
+func (cfg Config) flags() string {
+	var b strings.Builder
+	if !slices.Equal(cfg.Tools, []string{defaultTools}) {
+		for _, dir := range cfg.Tools {
+			b.WriteString(" --tools " + shellWord(dir))
+		}
+	}
+	if cfg.stateNamed {
+		b.WriteString(" --state " + shellWord(cfg.State))
+	}
+	return b.String()
+}
+
+// absolute is cfg for a command that starts in another folder.
+func (cfg Config) absolute() Config {
+	cfg.Tools = slices.Clone(cfg.Tools)
+	for i, dir := range cfg.Tools {
+		if abs, err := filepath.Abs(dir); err == nil {
+			cfg.Tools[i] = abs
+		}
+	}
+	return cfg
+}

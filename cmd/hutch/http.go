@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Time limits of the listener. There is none on writing: an answer may be a
+// stream that lives as long as its reader.
+const (
+	headerTimeout = 5 * time.Second
+	idleTimeout   = time.Minute
+	bodyTimeout   = 30 * time.Second
+	maxHeader     = 64 << 10 // bytes
+)
+
+// faces are what a listener serves.
+type faces struct {
+	mcp     http.Handler
+	metrics http.Handler
+	// ready returns nil, or why the program cannot serve yet.
+	ready func() error
+	// counted is told about every answered request.
+	counted func(route string, code int)
+}
+
+// newHandler builds the routes of the one listener. Order matters: what comes
+// first sees every request, those that are refused included.
+func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
+	r := chi.NewRouter()
+	r.Use(
+		identified,
+		func(next http.Handler) http.Handler { return counted(next, f.counted) },
+		func(next http.Handler) http.Handler { return recovered(next, log) },
+		func(next http.Handler) http.Handler { return boundedBody(next, cfg.Limits.Body) },
+		newGuard(cfg.Addr, log).wrap,
+	)
+	r.Handle("/mcp", f.mcp)
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := f.ready(); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ready")
+	})
+	r.Method(http.MethodGet, "/metrics", f.metrics)
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusNotFound, "not found: hutch serves /mcp, /healthz, /readyz and /metrics")
+	})
+	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
+		plain(w, http.StatusMethodNotAllowed, "method not allowed")
+	})
+	return r
+}
+
+// plain answers one line of text.
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text+"\n") // the client may be gone; nobody else cares
+}
+
+type requestIDKey struct{}
+
+// identified gives each request an id, for the log and for whoever reports a
+// failure.
+func identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := strings.ToLower(rand.Text()[:12])
+		w.Header().Set("X-Request-Id", id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
+	})
+}
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// recovered answers 500 for a handler that broke, so that one request cannot
+// take the others with it, and leaves the details to the log.
+func recovered(next http.Handler, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			x := recover()
+			if x == nil {
+				return
+			}
+			if x == http.ErrAbortHandler { // the server's own way to cut an answer off
+				panic(x)
+			}
+			id := requestID(r.Context())
+			log.Error("handler broke", "request", id, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			http.Error(w, "internal error, request "+id, http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// counted tells who counts about each answer. A route that is not ours counts
+// as one, so that a scanner cannot make a time series a path.
+func counted(next http.Handler, tell func(route string, code int)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := &statusWriter{ResponseWriter: w, code: http.StatusOK}
+		defer func() {
+			route := chi.RouteContext(r.Context()).RoutePattern()
+			if route == "" {
+				route = "other"
+			}
+			tell(route, seen.code)
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// statusWriter remembers the status code of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	code int
+}
+
+func (w *statusWriter) WriteHeader(code int) {
+	if code >= 200 { // 1xx go ahead of the answer
+		w.code = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets http.ResponseController reach the connection, and with it Flush
+// and the deadlines.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush makes the wrapper an http.Flusher for handlers that ask by type.
+func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// newServer returns the server for handler; its requests live at most as long
+// as base.
+func newServer(base context.Context, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+}

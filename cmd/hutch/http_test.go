@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// testHandler is the listener's handler with a face that says it was reached.
+func testHandler(t *testing.T, reached *atomic.Int32, ready error) http.Handler {
+	t.Helper()
+	limits, err := defaultLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics()
+	return newHandler(Config{Addr: "127.0.0.2:8420", Limits: limits}, faces{
+		mcp: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			reached.Add(1)
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+			}
+		}),
+		metrics: m.handler(), ready: func() error { return ready }, counted: m.request,
+	}, quiet)
+}
+
+// H01: a name that was rebound to this machine reaches no route.
+func TestH01_ForeignHostIsRefused(t *testing.T) {
+	for host, want := range map[string]int{
+		"localhost:8420": 200, "LOCALHOST:8420": 200, "localhost": 200, "127.0.0.1:1": 200, "[::1]:8420": 200, "[::1]": 200,
+		"127.0.0.2:8420": 200,
+		"evil.test":      403, "evil.test:8420": 403, "localhost.evil.test": 403, "localhost.": 403, "localhost:8420.evil.test": 403,
+		"sub.localhost": 403, "127.0.0.1.evil.test": 403, "127.0.0.3": 403, "0.0.0.0:8420": 403, "2130706433": 403, "[::1": 403,
+		"[::ffff:127.0.0.1]": 403, "localhost@evil.test": 403, "192.168.1.7:8420": 403, "": 403,
+	} {
+		for _, route := range []string{"GET /mcp", "POST /mcp", "GET /healthz", "GET /readyz", "GET /metrics"} {
+			var reached atomic.Int32
+			method, path, _ := strings.Cut(route, " ")
+			r := httptest.NewRequest(method, path, nil)
+			r.Host = host
+			if got := answer(testHandler(t, &reached, nil), r).Code; got != want {
+				t.Errorf("%s with host %q: %d, want %d", route, host, got, want)
+			}
+			if want == 403 && reached.Load() != 0 {
+				t.Errorf("%s with host %q reached the face", route, host)
+			}
+		}
+	}
+}
+
+// H02: an Origin is absent or exactly the host that was asked.
+func TestH02_ForeignOriginIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		origins []string
+		want    int
+	}{
+		{nil, 200},
+		{[]string{"http://localhost:8420"}, 200},
+		{[]string{"null"}, 403},
+		{[]string{""}, 403},
+		{[]string{"http://evil.test"}, 403},
+		{[]string{"http://localhost:8420.evil.test"}, 403},
+		{[]string{"http://localhost.evil.test:8420"}, 403},
+		{[]string{"http://sub.localhost:8420"}, 403},
+		{[]string{"http://localhost"}, 403},
+		{[]string{"http://localhost:8421"}, 403},
+		{[]string{"http://127.0.0.1:8420"}, 403},
+		{[]string{"https://localhost:8420"}, 403},
+		{[]string{"http://localhost:8420/"}, 403},
+		{[]string{"http://localhost:8420", "http://evil.test"}, 403},
+	} {
+		for _, method := range []string{"GET", "POST", "OPTIONS"} {
+			var reached atomic.Int32
+			r := httptest.NewRequest(method, "/mcp", nil)
+			r.Host, r.Header["Origin"] = "localhost:8420", c.origins
+			if got := answer(testHandler(t, &reached, nil), r).Code; got != c.want || (c.want == 200) != (reached.Load() == 1) {
+				t.Errorf("%s with origins %q: %d, want %d", method, c.origins, got, c.want)
+			}
+		}
+	}
+}
+
+func answer(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestRoutes(t *testing.T) {
+	notReady := errors.New("loading 3 modules")
+	for _, c := range []struct {
+		route string
+		ready error
+		code  int
+		body  string
+	}{
+		{"GET /healthz", notReady, 200, "ok\n"},
+		{"GET /readyz", nil, 200, "ready\n"},
+		{"GET /readyz", notReady, 503, "loading 3 modules\n"},
+		{"POST /healthz", nil, 405, "method not allowed\n"},
+		{"GET /", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
+		{"GET /mcp/", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
+		{"GET /metrics/../x", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
+	} {
+		method, path, _ := strings.Cut(c.route, " ")
+		r := httptest.NewRequest(method, path, nil)
+		r.Host = "localhost"
+		var reached atomic.Int32
+		w := answer(testHandler(t, &reached, c.ready), r)
+		if w.Code != c.code || w.Body.String() != c.body {
+			t.Errorf("%s: %d %q, want %d %q", c.route, w.Code, w.Body, c.code, c.body)
+		}
+		if w.Header().Get("X-Request-Id") == "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", c.route, w.Header())
+		}
+	}
+}
+
+// H08: a body over the limit is refused, by what it says or by what comes.
+func TestH08_BodyIsBounded(t *testing.T) {
+	const most = 4 << 20
+	for _, c := range []struct {
+		size, declared int64
+		want           int
+		reached        int32
+	}{
+		{most, most, 200, 1},
+		{most + 1, most + 1, 413, 0},
+		{1 << 30, 1 << 30, 413, 0},
+		{most, -1, 200, 1},
+		{most + 1, -1, 400, 1},
+	} {
+		var reached atomic.Int32
+		r := httptest.NewRequest("POST", "/mcp", io.LimitReader(zeroes{}, c.size))
+		r.Host, r.ContentLength = "localhost", c.declared
+		if w := answer(testHandler(t, &reached, nil), r); w.Code != c.want || reached.Load() != c.reached {
+			t.Errorf("%d bytes, declared %d: %d %q, want %d", c.size, c.declared, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+type zeroes struct{}
+
+func (zeroes) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// A deadline for the body must not outlive it: an answer may stream for longer.
+func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
+	conn := &deadlineWriter{ResponseWriter: httptest.NewRecorder()}
+	h := boundedBody(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if conn.deadline.IsZero() {
+			t.Error("no deadline before the body was read")
+		}
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		if !conn.deadline.IsZero() {
+			t.Error("a deadline is left after the body was read")
+		}
+	}), 10)
+	h.ServeHTTP(conn, httptest.NewRequest("POST", "/", strings.NewReader("{}")))
+}
+
+type deadlineWriter struct {
+	http.ResponseWriter
+	deadline time.Time
+}
+
+func (w *deadlineWriter) SetReadDeadline(t time.Time) error {
+	w.deadline = t
+	return nil
+}
+
+func TestBrokenHandlerAnswers(t *testing.T) {
+	var log strings.Builder
+	h := identified(recovered(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic("secret detail")
+	}), slog.New(slog.NewTextHandler(&log, nil))))
+	w := answer(h, httptest.NewRequest("GET", "/", nil))
+	id := w.Header().Get("X-Request-Id")
+	if w.Code != 500 || w.Body.String() != "internal error, request "+id+"\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), "secret detail") || !strings.Contains(log.String(), id) {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// H08: connections over the cap are closed at once and counted; a slot is free
+// again when its connection ends.
+func TestH08_ConnectionsAreCapped(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused atomic.Int32
+	cl := capped(l, 2, func() { refused.Add(1) })
+	var reached atomic.Int32
+	srv := newServer(context.Background(), testHandler(t, &reached, nil), quiet)
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(cl) }()
+	defer func() {
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+
+	first, second := get(t, l.Addr()), get(t, l.Addr())
+	third, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := third.Read(make([]byte, 1)); err == nil {
+		t.Error("the third connection is open")
+	}
+	if refused.Load() != 1 {
+		t.Errorf("%d refused, want 1", refused.Load())
+	}
+	for _, c := range []net.Conn{first, second, third} {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	// The server notices in its own time; meanwhile there is no free slot.
+	for {
+		c, err := tryGet(l.Addr())
+		if err != nil {
+			continue
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
+// get sends one request and keeps the connection.
+func get(t *testing.T, addr net.Addr) net.Conn {
+	t.Helper()
+	c, err := tryGet(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func tryGet(addr net.Addr) (net.Conn, error) {
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && !strings.Contains(line, "200") {
+		err = errors.New(line)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}

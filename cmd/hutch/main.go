@@ -1,0 +1,57 @@
+// Command hutch turns a folder of untrusted .wasm files into tools that any
+// agent can use.
+//
+// One file holds one command. [Config] is what hutch was told, [App] is what
+// runs because of it, and the only place that knows every package.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/hutch-run/hutch/runtime/worker"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+)
+
+func main() {
+	// A worker is this same program. It must not parse flags, read the
+	// environment or touch a file before it has the module it is for.
+	if len(os.Args) > 1 && os.Args[1] == worker.Arg {
+		os.Exit(worker.Main())
+	}
+	os.Exit(run(os.Args, program{
+		name: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+	}))
+}
+
+// program is what commands may touch besides their flags, so that a test can
+// run one with its own.
+type program struct {
+	// name is how the program was called: a bare name or a path.
+	name           string
+	stdin          io.ReadCloser
+	stdout, stderr io.WriteCloser
+	env            func(string) string
+	// worker is the command that starts a worker process; nil means this
+	// program's own file with [worker.Arg].
+	worker []string
+	// shipped are the modules that came with the binary; nil means the embedded
+	// ones.
+	shipped *toolswasm.Set
+}
+
+// run runs the command named by args and returns the exit code.
+func run(args []string, p program) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks; after it the default action is back, so that the
+	// second one ends the process at once.
+	go func() {
+		<-ctx.Done()
+		stop()
+	}()
+	return report(p.stderr, runCommand(ctx, args, p))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hutch-run/hutch/protocol/mcp"
+	"github.com/urfave/cli/v2"
+)
+
+func mcpCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "mcp",
+		Usage:     "serve the tools of a folder over standard input and output",
+		UsageText: "hutch mcp [flags]",
+		Flags:     append(folderFlags(), logFlag("warn")),
+		Action:    func(c *cli.Context) error { return runMCP(c, p) },
+		Description: `For MCP hosts that start their servers themselves. Standard output is the protocol's alone; the log
+goes to standard error. It ends when its input does.
+
+examples:
+  $ claude mcp add hutch -- hutch mcp --tools ~/tools
+  $ npx @modelcontextprotocol/inspector --cli --method tools/list -- hutch mcp --tools ~/tools
+
+in a host's configuration:
+  {"mcpServers": {"hutch": {"command": "hutch", "args": ["mcp", "--tools", "/home/ann/tools"]}}}`,
+	}
+}
+
+func runMCP(c *cli.Context, p program) (err error) {
+	if err := wantArgs(c, 0, 0, ""); err != nil {
+		return err
+	}
+	cfg, err := loadConfig(c, p)
+	if err != nil {
+		return err
+	}
+	log, err := newLogger(&voice{w: c.App.ErrWriter}, c.String("log"))
+	if err != nil {
+		return err
+	}
+	app, err := NewApp(cfg, p, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, app.Close()) }()
+	return app.ServeStdio(c.Context, p)
+}
+
+// ServeStdio runs the app and speaks MCP on the program's standard input and
+// output until the input ends or ctx does. The folders are read meanwhile, so
+// that a host gets its first answer at once.
+func (a *App) ServeStdio(ctx context.Context, p program) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := launch(func() error { a.Run(ctx); return nil })
+	face := mcp.New(a.waiting(), a.mcpOptions())
+	err := face.ServeStdio(ctx, p.stdin, p.stdout)
+	if ctx.Err() != nil { // a signal is a way to end, not a failure
+		err = nil
+	}
+	cancel()
+	return errors.Join(err, face.Close(), <-watched)
+}
+
+func (a *App) mcpOptions() mcp.Options {
+	return mcp.Options{Title: "hutch", Version: readBuildInfo().Version, Logger: a.log}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxToolLabels is how many tool names become time series of their own; what
+// comes after them is counted as "other". Names come from modules and callers,
+// so their number must not be up to either.
+const maxToolLabels = 200
+
+// otherTool is the label of a tool that has none of its own.
+const otherTool = "other"
+
+// callStatuses say how a call ended, for labels; the first row that matches
+// decides, and an error without a row is "internal".
+var callStatuses = []struct {
+	err  error
+	name string
+}{
+	{tool.ErrNotFound, "not_found"},
+	{tool.ErrInvalid, "invalid"},
+	{tool.ErrDenied, "denied"},
+	{tool.ErrHeld, "held"},
+	{tool.ErrTimeout, "timeout"},
+	{tool.ErrCancelled, "cancelled"},
+	{tool.ErrLimit, "limit"},
+	{tool.ErrFailed, "failed"},
+	{tool.ErrUnavailable, "unavailable"},
+	{tool.ErrRejected, "rejected"},
+	{context.Canceled, "cancelled"},
+}
+
+func callStatus(r tool.Result, err error) string {
+	if err == nil {
+		if r.IsError {
+			return "tool_error"
+		}
+		return "ok"
+	}
+	for _, row := range callStatuses {
+		if errors.Is(err, row.err) {
+			return row.name
+		}
+	}
+	return "internal"
+}
+
+// metrics are the program's own figures. Each [App] has its own set, so that
+// two can live in one process.
+type metrics struct {
+	registry   *prometheus.Registry
+	calls      *prometheus.CounterVec
+	duration   prometheus.Histogram
+	requests   *prometheus.CounterVec
+	refused    prometheus.Counter
+	reloads    prometheus.Counter
+	mu         sync.Mutex
+	toolLabels map[string]bool
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hutch_calls_total", Help: "Calls of tools, by tool and by how they ended.",
+		}, []string{"tool", "status"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hutch_call_duration_seconds", Help: "How long calls took, waiting included.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hutch_http_requests_total", Help: "Answered HTTP requests, by route and status code.",
+		}, []string{"route", "code"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "hutch_http_connections_refused_total", Help: "Connections closed at once because too many were open.",
+		}),
+		reloads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "hutch_reloads_total", Help: "Times that the published tools changed.",
+		}),
+		toolLabels: map[string]bool{},
+	}
+	m.registry.MustRegister(m.calls, m.duration, m.requests, m.refused, m.reloads,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+func (m *metrics) request(route string, code int) {
+	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
+}
+
+func (m *metrics) call(name, status string, took time.Duration) {
+	m.calls.WithLabelValues(m.toolLabel(name, status), status).Inc()
+	m.duration.Observe(took.Seconds())
+}
+
+// toolLabel returns the name of a tool that exists, as long as there are few.
+func (m *metrics) toolLabel(name, status string) string {
+	if status == "not_found" {
+		return otherTool
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.toolLabels[name] {
+		if len(m.toolLabels) >= maxToolLabels {
+			return otherTool
+		}
+		m.toolLabels[name] = true
+	}
+	return name
+}
+
+// toolset is what a face needs of the registry; protocol/mcp declares the same.
+type toolset interface {
+	List(tool.Caller) []tool.Spec
+	Call(context.Context, tool.Caller, tool.Call) (tool.Result, error)
+	Subscribe(func()) (stop func())
+}
+
+// meteredTools counts the calls of a toolset.
+type meteredTools struct {
+	next    toolset
+	metrics *metrics
+}
+
+func (t meteredTools) List(c tool.Caller) []tool.Spec      { return t.next.List(c) }
+func (t meteredTools) Subscribe(tell func()) (stop func()) { return t.next.Subscribe(tell) }
+
+func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
+	start := time.Now()
+	result, err := t.next.Call(ctx, c, call)
+	t.metrics.call(call.Name, callStatus(result, err), time.Since(start))
+	return result, err
+}
+
+// watch adds the figures that are read off a when somebody asks.
+func (m *metrics) watch(a *App) {
+	m.registry.MustRegister(newAppCollector(a))
+	a.modules.Subscribe(m.reloads.Inc)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// appCollector reads figures off an [App] when they are asked for, so that
+// nothing has to be kept up to date.
+type appCollector struct {
+	app                        *App
+	workers, rss, starts, ends *prometheus.Desc
+	running, reruns, late      *prometheus.Desc
+	modules, tools             *prometheus.Desc
+}
+
+func newAppCollector(a *App) *appCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, nil)
+	}
+	return &appCollector{
+		app:     a,
+		workers: desc("hutch_workers", "Worker processes alive."),
+		rss:     desc("hutch_workers_resident_bytes", "Resident memory of all workers when it was last measured."),
+		starts:  desc("hutch_worker_starts_total", "Workers started."),
+		ends:    desc("hutch_worker_ends_total", "Workers that ended, by reason.", "reason"),
+		running: desc("hutch_calls_running", "Calls inside the worker pool, waiting ones included."),
+		reruns:  desc("hutch_call_reruns_total", "Calls run again because their worker was lost through no fault of theirs."),
+		late:    desc("hutch_call_late_answers_total", "Answers that came when their caller had left."),
+		modules: desc("hutch_modules", "Modules in the folders, by status.", "status"),
+		tools:   desc("hutch_tools", "Tools that can be called."),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *appCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.workers, c.rss, c.starts, c.ends, c.running, c.reruns, c.late, c.modules, c.tools} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *appCollector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	s := c.app.pool.Stats()
+	gauge(c.workers, float64(s.Workers))
+	gauge(c.rss, float64(s.RSS))
+	gauge(c.running, float64(s.Running))
+	count(c.starts, float64(s.Starts))
+	count(c.reruns, float64(s.Reruns))
+	count(c.late, float64(s.Late))
+	for reason, n := range s.Ends {
+		count(c.ends, float64(n), reason)
+	}
+	for status, n := range c.app.byStatus() {
+		gauge(c.modules, float64(n), string(status))
+	}
+	gauge(c.tools, float64(len(c.app.modules.List(tool.Caller{}))))
+}
+
+// byStatus counts modules; every status is there.
+func (a *App) byStatus() map[tool.Status]int {
+	n := map[tool.Status]int{tool.Ready: 0, tool.Held: 0, tool.Rejected: 0}
+	for _, m := range a.modules.Modules() {
+		n[m.Status]++
+	}
+	return n
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/mcp"
+)
+
+// grace is how long calls may go on after the first signal.
+const grace = 5 * time.Second
+
+// Serve runs the app and answers on l until ctx ends; it then gives running
+// calls a few seconds. It closes l.
+//
+// Goroutines: one accepts, one watches the folders, the server has one for each
+// connection. Serve returns when the first two are gone.
+func (a *App) Serve(ctx context.Context, l net.Listener) error {
+	base, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	face := mcp.New(a.waiting(), a.mcpOptions())
+	srv := newServer(base, newHandler(a.cfg, faces{
+		mcp: face.Handler(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
+	}, a.log), a.log)
+	served := launch(func() error { return srv.Serve(capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	watched := launch(func() error { a.Run(watching); return nil })
+
+	var err error
+	select {
+	case err = <-served:
+		served <- nil
+	case err = <-watched:
+		watched <- nil
+	case <-ctx.Done():
+		a.log.Info("stopping", "grace", grace)
+	}
+	stopWatching()
+	err = errors.Join(err, shutdown(base, srv, face))
+	end()
+	return errors.Join(err, unlessClosed(<-served), <-watched)
+}
+
+func unlessClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// launch runs f in a goroutine and hands over what it returns. A panic becomes
+// an error: it ends f's part of the program in order, and not the program.
+func launch(f func() error) chan error {
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if x := recover(); x != nil {
+				done <- fmt.Errorf("hutch broke: %v\n%s", x, debug.Stack())
+			}
+		}()
+		done <- f()
+	}()
+	return done
+}
+
+// shutdown closes the listener, lets what runs finish, and cuts off what is
+// left when the grace is over. Streams that clients keep open would hold
+// http.Server.Shutdown until its deadline, so the face ends its sessions at the
+// same time.
+func shutdown(base context.Context, srv *http.Server, face *mcp.Server) error {
+	ctx, cancel := context.WithTimeout(base, grace)
+	defer cancel()
+	closed := launch(func() error { return srv.Shutdown(ctx) })
+	err := face.Shutdown(ctx)
+	err = errors.Join(err, <-closed)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return srv.Close()
+	}
+	return err
+}

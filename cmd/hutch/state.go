@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// defaultState returns hutch's folder inside the user's state folder:
+// XDG_STATE_HOME (XDG Base Directory 0.8) or what the platform has instead.
+func defaultState(env func(string) string) (string, error) {
+	return stateFolder(runtime.GOOS, env)
+}
+
+func stateFolder(goos string, env func(string) string) (string, error) {
+	join := func(variable string, below ...string) (string, error) {
+		base := env(variable)
+		if base == "" {
+			return "", fmt.Errorf("no state folder: %s is not set", variable)
+		}
+		return filepath.Join(append([]string{base}, below...)...), nil
+	}
+	switch goos {
+	case "windows":
+		return join("LocalAppData", "hutch")
+	case "darwin":
+		return join("HOME", "Library", "Application Support", "hutch")
+	}
+	if base := env("XDG_STATE_HOME"); filepath.IsAbs(base) { // others are to be ignored
+		return filepath.Join(base, "hutch"), nil
+	}
+	return join("HOME", ".local", "state", "hutch")
+}
+
+// state names what lies in a state directory.
+type state struct{ dir string }
+
+// modules keeps module bytes by digest.
+func (s state) modules() string { return filepath.Join(s.dir, "modules") }
+
+// cache holds what can be computed again: compiled code and descriptions.
+func (s state) cache() string { return filepath.Join(s.dir, "cache") }
+
+// compiled holds the engine's compiled code.
+func (s state) compiled() string { return filepath.Join(s.cache(), "compiled") }
+
+// descriptions holds what modules say about themselves, by digest.
+func (s state) descriptions() string { return filepath.Join(s.cache(), "descriptions") }
+
+// openState makes the state directory if there is none, and refuses one that
+// someone else could have written to: compiled code in it is run.
+func openState(dir string) (state, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return state{}, hinted(fmt.Errorf("state: %w", err), "name a folder you may write to with --state DIR")
+	}
+	if err := checkState(dir); err != nil {
+		return state{}, err
+	}
+	s := state{dir: dir}
+	for _, below := range []string{s.modules(), s.cache(), s.compiled(), s.descriptions()} {
+		if err := os.Mkdir(below, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return state{}, fmt.Errorf("state: %w", err)
+		}
+		if err := checkState(below); err != nil {
+			return state{}, err
+		}
+	}
+	return s, nil
+}
+
+// checkState looks at an existing directory without changing it.
+func checkState(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("state: %w", err)
+	}
+	if !info.IsDir() {
+		return hinted(fmt.Errorf("state %s: not a directory", quoted(dir)), "name another folder with --state DIR")
+	}
+	return checkOwner(dir, info)
+}

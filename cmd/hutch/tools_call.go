@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/urfave/cli/v2"
+)
+
+func toolsCallCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "call",
+		Usage:     "call a tool and print its answer",
+		UsageText: "hutch tools call NAME [JSON | @FILE | -] [flags]",
+		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("warn")),
+		Action:    func(c *cli.Context) error { return runToolsCall(c, p) },
+		Description: `The arguments are a JSON object (default: {}); @FILE reads them from a file, - from standard input.
+The text of the answer goes to standard output. An interrupt cancels the call.
+` + exitCodeHelp + `
+
+examples:
+  $ hutch tools call text_stats '{"text":"one two three"}'
+  $ hutch tools call text_stats @input.json --json
+  $ echo '{"text":"one two three"}' | hutch tools call text_stats -`,
+	}
+}
+
+func runToolsCall(c *cli.Context, p program) error {
+	if err := wantArgs(c, 1, 2, "a NAME and a JSON object"); err != nil {
+		return err
+	}
+	name := c.Args().First()
+	arguments, err := readArguments(c, p, c.Args().Get(1))
+	if err != nil {
+		return err
+	}
+	return withTools(c, p, func(ctx context.Context, a *App, say *voice) error {
+		result, err := a.tools.Call(ctx, localCaller(""), tool.Call{Name: name, Arguments: arguments, Progress: say.progress(name)})
+		say.done()
+		if err != nil {
+			return a.callError(name, err)
+		}
+		return printResult(c, name, result)
+	})
+}
+
+// maxArguments bounds what is read before the tool's own limit is known.
+const maxArguments = 64 << 20
+
+// readArguments returns a JSON object, from where arg says.
+func readArguments(c *cli.Context, p program, arg string) ([]byte, error) {
+	var body []byte
+	var err error
+	switch path, isFile := strings.CutPrefix(arg, "@"); {
+	case arg == "":
+		return []byte("{}"), nil
+	case arg == "-":
+		body, err = readAtMost(p.stdin)
+	case isFile:
+		body, err = readArgumentFile(path)
+	default:
+		body = []byte(arg)
+	}
+	if err != nil {
+		return nil, usagef("arguments: %w", err)
+	}
+	if err := tool.CheckJSON(body, tool.MaxDepth); err != nil {
+		return nil, usagef("arguments: %w", err).withHint("write a JSON object, in quotes: '{\"text\":\"hello\"}'")
+	}
+	if trimmed := bytes.TrimSpace(body); trimmed[0] != '{' {
+		return nil, usagef("arguments: %s is no JSON object", quoted(string(trimmed))).
+			withHint("hutch tools inspect %s", shellWord(c.Args().First()))
+	}
+	return body, nil
+}
+
+func readArgumentFile(path string) (_ []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return readAtMost(f)
+}
+
+func readAtMost(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxArguments+1))
+	if err == nil && len(body) > maxArguments {
+		err = fmt.Errorf("more than %s", formatSize(maxArguments))
+	}
+	return body, err
+}
+
+// callError says more about a tool that gave no answer than a peer would hear:
+// whoever sits at this machine may know that a tool is there and is held.
+func (a *App) callError(name string, err error) error {
+	if !errors.Is(err, tool.ErrNotFound) {
+		return err
+	}
+	for _, m := range a.modules.Modules() {
+		for _, t := range m.Tools {
+			if t.Published.Name == name && t.Status == tool.Held {
+				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect %s", shellWord(m.Name))
+			}
+		}
+	}
+	return hinted(err, "hutch tools list")
+}
+
+// progress shows how far a call has come, where somebody can see it.
+func (v *voice) progress(name string) func(tool.Progress) {
+	if !isTerminal(v.w) {
+		return nil
+	}
+	return func(p tool.Progress) {
+		if p.Total > 0 {
+			v.working("%s: %.0f%% %s", name, 100*p.Progress/p.Total, p.Message)
+			return
+		}
+		v.working("%s: %g %s", name, p.Progress, p.Message)
+	}
+}
+
+// printResult prints an answer; one that is an error goes to standard error,
+// so that it is not taken for data.
+func printResult(c *cli.Context, name string, r tool.Result) error {
+	if c.Bool(flagJSON) {
+		if err := printJSON(c.App.Writer, r); err != nil {
+			return err
+		}
+		if r.IsError {
+			return errReported
+		}
+		return nil
+	}
+	text := resultText(r)
+	if r.IsError {
+		return fmt.Errorf("tool %s: %s", name, text)
+	}
+	if isTerminal(c.App.Writer) {
+		text = printable(text)
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := io.WriteString(c.App.Writer, text)
+	return err
+}
+
+// resultText is what there is to read in a result, one block after the other.
+func resultText(r tool.Result) string {
+	var parts []string
+	for _, block := range r.Content {
+		switch {
+		case block.Type == "text":
+			parts = append(parts, block.Text)
+		case block.URI != "":
+			parts = append(parts, fmt.Sprintf("[%s %s]", block.Type, block.URI))
+		default:
+			parts = append(parts, fmt.Sprintf("[%s %s, %d base64 characters; --json has them]", block.Type, block.MIMEType, len(block.Data)))
+		}
+	}
+	if len(parts) == 0 && r.Structured != nil {
+		return string(r.Structured)
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/urfave/cli/v2"
+)
+
+func toolsInspectCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "show what hutch sees in a module",
+		UsageText: "hutch tools inspect FILE | MODULE | TOOL [flags]",
+		Flags:     append(folderFlags(), jsonFlag("what was found"), logFlag("error")),
+		Action:    func(c *cli.Context) error { return runInspect(c, p) },
+		Description: `FILE is a path to a .wasm file, MODULE a file name in a tool folder, TOOL a tool that one of them
+has. A file is only looked at: it need not be in a tool folder. The exit code is 1 if the module
+cannot be used.
+
+examples:
+  $ hutch tools inspect ./greet.wasm
+  $ hutch tools inspect text.wasm
+  $ hutch tools inspect text_stats --json`,
+	}
+}
+
+// inspection is what "hutch tools inspect --json" prints.
+type inspection struct {
+	Module   string           `json:"module"`
+	Source   string           `json:"source"`
+	Digest   string           `json:"digest"`
+	Size     int64            `json:"size"` // bytes
+	Status   tool.Status      `json:"status"`
+	Reason   string           `json:"reason,omitempty"`
+	Do       string           `json:"do,omitempty"`
+	Dialect  string           `json:"dialect,omitempty"`
+	Version  string           `json:"version,omitempty"`
+	Manifest bool             `json:"manifest"` // it carries its description
+	Memory   *inspectedMemory `json:"memory,omitempty"`
+	Imports  []string         `json:"imports"`
+	Exports  []string         `json:"exports"`
+	Requests tool.Requests    `json:"requests,omitempty"`
+	Warnings []string         `json:"warnings"`
+	Tools    []listedTool     `json:"tools"`
+}
+
+// inspectedMemory is in bytes; Max is 0 if the module sets no limit itself.
+type inspectedMemory struct {
+	Min uint64 `json:"min"`
+	Max uint64 `json:"max,omitempty"`
+}
+
+func runInspect(c *cli.Context, p program) error {
+	if err := wantArgs(c, 1, 1, "one FILE, MODULE or TOOL"); err != nil {
+		return err
+	}
+	var in inspection
+	var err error
+	if arg := c.Args().First(); isFile(arg) {
+		in, err = inspectFile(c, p, arg)
+	} else {
+		err = withTools(c, p, func(_ context.Context, a *App, _ *voice) error {
+			in, err = a.inspect(arg)
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if c.Bool(flagJSON) {
+		err = printJSON(c.App.Writer, in)
+	} else {
+		err = in.print(c.App.Writer)
+	}
+	if err == nil && in.Status == tool.Rejected {
+		return errReported
+	}
+	return err
+}
+
+// isFile reports whether arg is a path: one that exists, or looks like one.
+func isFile(arg string) bool {
+	if strings.ContainsAny(arg, `/\`) {
+		return true
+	}
+	_, err := os.Stat(arg)
+	return err == nil && strings.HasSuffix(arg, moduleSuffix)
+}
+
+func inspectFile(c *cli.Context, p program, path string) (in inspection, err error) {
+	cfg, err := loadConfig(c, p)
+	if err != nil {
+		return in, err
+	}
+	body, err := readModule(path)
+	if err != nil {
+		return in, err
+	}
+	bench, err := openWorkbench(cfg, p)
+	if err != nil {
+		return in, err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	m, err := bench.view(c.Context, filepath.Base(path), body)
+	if err != nil {
+		return in, err
+	}
+	in = newInspection(m)
+	checked, err := bench.check(body)
+	if err != nil {
+		return in, nil // m.Reason says so
+	}
+	in.structure(checked)
+	return in, bench.confirm(c.Context, &in, m, body, checked)
+}
+
+// confirm asks a module that carries its description for it, since the two
+// must be the same.
+func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Module, body []byte, checked *wasmbin.Module) error {
+	manifest, has := checked.Custom[manifestSection]
+	if in.Status == tool.Rejected || !has {
+		return nil
+	}
+	raw, err := w.describe(ctx, in.Module, body)
+	if err == nil {
+		err = sameDescription(dialect.Kind(in.Dialect), manifest, raw)
+	}
+	if err != nil && ctx.Err() == nil {
+		in.Status, in.Reason, in.Do = tool.Rejected, err.Error(), whatToDo(tool.Rejected)
+	}
+	in.Warnings = toolWarnings(m) // what else was said is that nobody had asked yet
+	return ctx.Err()
+}
+
+func sameDescription(kind dialect.Kind, manifest, raw []byte) error {
+	var hashes [2]string
+	for i, body := range [][]byte{manifest, raw} {
+		said, err := dialect.ParseDescription(kind, body)
+		if err != nil {
+			return err
+		}
+		if hashes[i], err = tool.DefinitionHash(said); err != nil {
+			return err
+		}
+	}
+	if hashes[0] != hashes[1] {
+		return errors.New(manifestSection + " does not match what the module says: run \"hutch build\" on it again")
+	}
+	return nil
+}
+
+// inspect looks at what a folder has under a module's or a tool's name.
+func (a *App) inspect(name string) (inspection, error) {
+	for _, m := range a.modules.Modules() {
+		if m.Name != name && !slices.ContainsFunc(m.Tools, func(t registry.Tool) bool { return t.Published.Name == name }) {
+			continue
+		}
+		in := newInspection(m)
+		if m.Digest == "" {
+			return in, nil
+		}
+		body, err := a.fetch(m.Digest)
+		if err != nil {
+			return in, err
+		}
+		if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
+			in.structure(checked)
+		}
+		return in, nil
+	}
+	return inspection{}, hinted(fmt.Errorf("no file, module or tool %s", quoted(name)), "hutch tools list")
+}
+
+func newInspection(m registry.Module) inspection {
+	in := inspection{
+		Module: m.Name, Source: m.Source, Digest: m.Digest, Size: m.Size, Status: m.Status, Reason: m.Reason,
+		Do: whatToDo(m.Status), Dialect: m.Dialect, Version: m.Version, Requests: m.Requests,
+		Imports: []string{}, Exports: []string{}, Warnings: append(toolWarnings(m), m.Warnings...), Tools: []listedTool{},
+	}
+	for _, t := range m.Tools {
+		in.Tools = append(in.Tools, listedToolOf(m, t))
+	}
+	return in
+}
+
+// whatToDo says what follows from a status.
+func whatToDo(s tool.Status) string {
+	switch s {
+	case tool.Held:
+		return "nothing can be granted in this version; use a build of it that asks for nothing"
+	case tool.Rejected:
+		return "build the module again, or remove it; the other modules are not affected"
+	default:
+		return ""
+	}
+}
+
+// structure adds what the pre-check saw.
+func (in *inspection) structure(m *wasmbin.Module) {
+	_, in.Manifest = m.Custom[manifestSection]
+	in.Imports, in.Exports = []string{}, []string{}
+	for _, i := range m.Imports {
+		in.Imports = append(in.Imports, i.Module+" "+i.Name)
+	}
+	slices.Sort(in.Imports)
+	in.Imports = slices.Compact(in.Imports) // Go links some twice
+	for _, e := range m.Exports {
+		in.Exports = append(in.Exports, e.Kind.String()+" "+e.Name)
+	}
+	if m.Memory != nil {
+		in.Memory = &inspectedMemory{Min: uint64(m.Memory.Min) << 16}
+		if m.Memory.HasMax {
+			in.Memory.Max = uint64(m.Memory.Max) << 16
+		}
+	}
+}
+
+func (in inspection) print(w io.Writer) error {
+	var b bytes.Buffer
+	row := func(key, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s %s\n", key, oneLine(fmt.Sprintf(format, args...)))
+	}
+	list := func(key string, values []string) {
+		for _, v := range values {
+			row(key, "%s", v)
+			key = ""
+		}
+	}
+	row("module", "%s", in.Module)
+	row("from", "%s", in.Source)
+	row("status", "%s%s", in.Status, prefixed(": ", in.Reason))
+	if in.Do != "" {
+		row("", "-> %s", in.Do)
+	}
+	if in.Digest != "" {
+		row("digest", "sha256:%s", in.Digest)
+		row("size", "%s", formatSize(in.Size))
+	}
+	if in.Dialect != "" {
+		row("dialect", "%s%s", in.Dialect, prefixed(", module version ", in.Version))
+	}
+	if in.Memory != nil {
+		row("memory", "%s to start with, %s", formatSize(int64(in.Memory.Min)), mostMemory(in.Memory.Max))
+	}
+	list("imports", in.Imports)
+	list("exports", in.Exports)
+	list("requests", slices.Sorted(maps.Keys(in.Requests)))
+	list("warnings", in.Warnings)
+	for _, t := range in.Tools {
+		row("tool", "%s: %s", t.Name, summaryOf(tool.Spec{Description: t.Description}))
+		row("", "input %s", t.InputSchema)
+		if t.OutputSchema != nil {
+			row("", "output %s", t.OutputSchema)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func mostMemory(most uint64) string {
+	if most == 0 {
+		return "no limit of its own"
+	}
+	return "at most " + formatSize(int64(most))
+}

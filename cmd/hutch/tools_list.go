@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/urfave/cli/v2"
+)
+
+func toolsListCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "list tools, and modules that cannot be used and why",
+		UsageText: "hutch tools list [flags]",
+		Flags:     append(folderFlags(), jsonFlag("the list"), logFlag("error")),
+		Action: func(c *cli.Context) error {
+			if err := wantArgs(c, 0, 0, ""); err != nil {
+				return err
+			}
+			return withTools(c, p, func(_ context.Context, a *App, say *voice) error {
+				return a.list(c, say)
+			})
+		},
+		Description: `A tool is ready, held (its module asks for something that nobody has granted) or rejected. A module
+without a usable tool has one line, with the reason.
+
+examples:
+  $ hutch tools list
+  $ hutch tools list --tools ~/tools --json`,
+	}
+}
+
+// listedTool is one element of "hutch tools list --json". Name is empty for a
+// module that offers nothing.
+type listedTool struct {
+	Name         string            `json:"name"`
+	Title        string            `json:"title"`
+	Description  string            `json:"description"`
+	Module       string            `json:"module"`
+	Digest       string            `json:"digest"`
+	Status       tool.Status       `json:"status"`
+	Reason       string            `json:"reason"`
+	InputSchema  json.RawMessage   `json:"inputSchema"` // null without a tool
+	OutputSchema json.RawMessage   `json:"outputSchema,omitempty"`
+	Annotations  *tool.Annotations `json:"annotations,omitempty"`
+}
+
+func (a *App) list(c *cli.Context, say *voice) error {
+	rows := listTools(a.modules.Modules())
+	if c.Bool(flagJSON) {
+		return printJSON(c.App.Writer, rows)
+	}
+	if len(rows) == 0 {
+		say.line("no modules in %s", strings.Join(a.cfg.Tools, ", "))
+		say.line("hint: hutch new NAME makes a tool to start from")
+		return nil
+	}
+	return printTools(c.App.Writer, rows)
+}
+
+// listTools makes one row for each tool, and one for each module without, in
+// the order of the modules; it is never nil.
+func listTools(modules []registry.Module) []listedTool {
+	rows := []listedTool{}
+	for _, m := range modules {
+		if len(m.Tools) == 0 {
+			rows = append(rows, listedTool{Module: m.Name, Digest: m.Digest, Status: m.Status, Reason: m.Reason})
+		}
+		for _, t := range m.Tools {
+			rows = append(rows, listedToolOf(m, t))
+		}
+	}
+	return rows
+}
+
+func listedToolOf(m registry.Module, t registry.Tool) listedTool {
+	reason := t.Reason
+	if reason == "" {
+		reason = m.Reason // an older version serves, because the new one cannot
+	}
+	return listedTool{
+		Name: t.Published.Name, Title: t.Published.Title, Description: t.Published.Description,
+		Module: m.Name, Digest: m.Serving, Status: t.Status, Reason: reason,
+		InputSchema: t.Published.InputSchema, OutputSchema: t.Published.OutputSchema, Annotations: t.Published.Annotations,
+	}
+}
+
+// printTools writes a table: what can be called first, what is wrong last.
+func printTools(w io.Writer, rows []listedTool) error {
+	var b bytes.Buffer
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, part := range []bool{true, false} {
+		for _, r := range rows {
+			if (r.Status == tool.Ready) == part {
+				fmt.Fprintln(table, r.line())
+			}
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r listedTool) line() string {
+	name, says := r.Name, oneLine(r.Reason)
+	if name == "" {
+		name = "-"
+	}
+	if r.Status == tool.Ready && says == "" {
+		says = summaryOf(tool.Spec{Description: r.Description})
+	}
+	return strings.Join([]string{oneLine(name), oneLine(r.Module), string(r.Status), says}, "\t")
+}

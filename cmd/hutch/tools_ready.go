@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// patience is how long a list waits for the first look at the folders. A host
+// that starts hutch asks at once and may never ask again, so an empty list
+// would stay empty; one that waits too long gives up.
+const patience = 10 * time.Second
+
+// waitingTools holds back the first questions until there is something to say.
+type waitingTools struct {
+	next  toolset
+	ready <-chan struct{}
+}
+
+func (a *App) waiting() toolset { return waitingTools{next: a.tools, ready: a.ready} }
+
+// List waits for the first look, at most [patience], if the question belongs to
+// a call; a face that only wants to know what there is has none and is not held
+// up.
+func (t waitingTools) List(c tool.Caller) []tool.Spec {
+	if c.CallID != "" {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-t.ready:
+		case <-timer.C:
+		}
+	}
+	return t.next.List(c)
+}
+
+// Call waits for the first look as long as its context allows.
+func (t waitingTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
+	select {
+	case <-t.ready:
+		return t.next.Call(ctx, c, call)
+	default:
+	}
+	select {
+	case <-t.ready:
+		return t.next.Call(ctx, c, call)
+	case <-ctx.Done():
+		return tool.Result{}, fmt.Errorf("%w: hutch is still loading its tools, try again", tool.ErrUnavailable)
+	}
+}
+
+// Subscribe hands through.
+func (t waitingTools) Subscribe(tell func()) (stop func()) { return t.next.Subscribe(tell) }

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// voice writes what hutch itself has to say, as lines that start with
+// "hutch:". Its lines go to standard error, so standard output stays what was
+// asked for. The zero value of mu makes it usable at once; one voice may be
+// used from several goroutines.
+type voice struct {
+	w  io.Writer
+	mu sync.Mutex
+	// live is true if a line that will be overwritten stands on the terminal.
+	live bool
+}
+
+// line writes one line. What came from a file or a peer loses its control
+// characters: it must not move the cursor or forge a second line.
+func (v *voice) line(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	v.write("hutch: " + oneLine(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// working shows what takes long. On a terminal the next line replaces it; off
+// a terminal it is a line like any other.
+func (v *voice) working(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	text := "hutch: " + oneLine(fmt.Sprintf(format, args...))
+	if !isTerminal(v.w) {
+		v.write(text + "\n")
+		return
+	}
+	v.live = true
+	v.write(text)
+}
+
+// done takes away what working has left.
+func (v *voice) done() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+}
+
+func (v *voice) clear() {
+	if v.live {
+		v.live = false
+		v.write("\r\x1b[K")
+	}
+}
+
+// write ignores errors: there is nowhere left to say that standard error is
+// closed.
+func (v *voice) write(s string) { _, _ = io.WriteString(v.w, s) }
+
+// Write lets a logger share the voice's stream without breaking a live line.
+func (v *voice) Write(p []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	return v.w.Write(p)
+}
+
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// oneLine returns s as one line without control characters: a line break and
+// what follows it become "; ", anything else that a terminal would act on is
+// escaped.
+func oneLine(s string) string {
+	s = strings.TrimSpace(s)
+	if strings.ContainsAny(s, "\r\n") {
+		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	}
+	return escapeControls(s, false)
+}
+
+// printable returns s as a terminal may show it: line breaks and tabs stay,
+// other control characters, and characters that change the direction of text,
+// are escaped.
+func printable(s string) string { return escapeControls(s, true) }
+
+func escapeControls(s string, breaks bool) string {
+	unsafe := func(r rune) bool {
+		if breaks && (r == '\n' || r == '\t') {
+			return false
+		}
+		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+	}
+	if strings.IndexFunc(s, unsafe) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unsafe(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// cut returns at most n runes of s, with a mark if there were more.
+func cut(s string, n int) string {
+	runes := 0
+	for i := range s {
+		if runes == n {
+			return s[:i] + "…"
+		}
+		runes++
+	}
+	return s
+}
+
+// quoted returns what came from outside in quotes, cut to a length.
+func quoted(s string) string { return strconv.Quote(cut(s, 80)) }
+
+// text writes lines as they are, for commands to copy.
+func (v *voice) text(s string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	v.write(printable(s))
+}

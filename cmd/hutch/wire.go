@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/reload"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+// App is what a [Config] becomes: folders are watched, what is found in them is
+// admitted to a registry, and the registry's modules run in workers.
+//
+// [App.Run] is one goroutine that watches and admits. Everything else may be
+// used from any goroutine, while Run runs or without it.
+type App struct {
+	cfg     Config
+	log     *slog.Logger
+	blobs   *reload.Blobs
+	watcher *reload.Watcher
+	pool    *worker.Pool
+	modules *registry.Registry
+	metrics *metrics
+	shipped []tool.Candidate
+	// fetch returns the bytes of a module that was found.
+	fetch func(digest string) ([]byte, error)
+	// tools are the registry's, counted.
+	tools toolset
+	// found is how many modules the last look at the folders offered.
+	found atomic.Int64
+	// ready is closed when the first look at the folders has been applied.
+	ready chan struct{}
+}
+
+// NewApp opens the state directory and builds what runs on it. Nothing is
+// watched, compiled or started yet. Close what it returns.
+func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
+	st, err := openState(cfg.State)
+	if err != nil {
+		return nil, err
+	}
+	set, err := p.openShipped()
+	if err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg, log: log, metrics: newMetrics(), ready: make(chan struct{})}
+	if a.blobs, err = reload.OpenBlobs(st.modules()); err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	a.watcher = reload.New(cfg.Tools, reload.Options{Blobs: a.blobs, Logger: log})
+	if a.pool, err = newPool(cfg, st, p.worker, log); err != nil {
+		return nil, err
+	}
+	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
+	a.modules, err = registry.New(registry.Options{
+		Workers: a.pool, Policy: capability.Policy{}, Fetch: a.fetch,
+		CacheDir: st.descriptions(), Build: readBuildInfo().String(), Limits: cfg.Limits.Call, Logger: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.pool.Close())
+	}
+	a.tools = meteredTools{next: a.modules, metrics: a.metrics}
+	a.metrics.watch(a)
+	return a, nil
+}
+
+func newPool(cfg Config, st state, command []string, log *slog.Logger) (*worker.Pool, error) {
+	return worker.NewPool(worker.Options{
+		Command: command, CacheDir: st.compiled(), MemoryBudget: cfg.Limits.Workers, Logger: log,
+	})
+}
+
+// Run watches the folders and admits what it finds until ctx ends.
+func (a *App) Run(ctx context.Context) {
+	first := true
+	a.watcher.Run(ctx, func(found []tool.Candidate) {
+		a.apply(ctx, found)
+		if first && ctx.Err() == nil {
+			first = false
+			close(a.ready)
+			a.prune(found)
+		}
+	})
+}
+
+// Load looks at the folders once, for a command that does not watch.
+func (a *App) Load(ctx context.Context) error {
+	a.apply(ctx, a.watcher.Scan(ctx))
+	return ctx.Err()
+}
+
+func (a *App) apply(ctx context.Context, found []tool.Candidate) {
+	all := append(slices.Clone(a.shipped), found...)
+	a.found.Store(int64(len(all)))
+	a.modules.Apply(ctx, all)
+}
+
+// prune removes bytes that no folder has offered for long. What cannot be
+// removed only takes up space, so that is a line in the log.
+func (a *App) prune(found []tool.Candidate) {
+	used := map[string]bool{}
+	for _, c := range found {
+		used[c.Digest] = true
+	}
+	if _, err := a.blobs.Prune(used); err != nil {
+		a.log.Warn("kept modules not tidied", "error", err)
+	}
+}
+
+// Ready returns nil once the folders have been looked at and what was in them
+// is applied.
+func (a *App) Ready() error {
+	select {
+	case <-a.ready:
+		return nil
+	default:
+		return fmt.Errorf("loading: %d of %d modules are known", a.settled(), a.found.Load())
+	}
+}
+
+// settled counts the modules that are not being loaded.
+func (a *App) settled() int {
+	n := 0
+	for _, m := range a.modules.Modules() {
+		if m.Serving != "" || m.Status == tool.Rejected {
+			n++
+		}
+	}
+	return n
+}
+
+// Close ends all workers, whatever they do.
+func (a *App) Close() error {
+	return errors.Join(a.modules.Close(), a.pool.Close())
+}
