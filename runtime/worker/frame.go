@@ -76,6 +76,9 @@ const firstChunk = 64 << 10
 // readBody reads the body that h announces, if it is at most limit bytes long.
 // Memory grows with what arrived, never with what was claimed.
 func readBody(r io.Reader, h header, limit int) ([]byte, error) {
+	if limit < 0 {
+		return nil, fmt.Errorf("%v frame, which is not expected here", h.kind)
+	}
 	if int64(h.size) > int64(limit) {
 		return nil, fmt.Errorf("%v frame of %d bytes, at most %d", h.kind, h.size, limit)
 	}

@@ -17,6 +17,9 @@ const helloWait = 20 * time.Second
 func (p *process) load(ctx context.Context, head, wasm []byte, compile time.Duration) *abi.Failure {
 	if !p.greeted(ctx) {
 		p.end(endStart)
+		if p.reason() == endCrash {
+			return abi.Failf(abi.ClassWorkerLost, "the tool's process ended as soon as it started; hutch's log has details")
+		}
 		return abi.Failf(abi.ClassInternal, "the tool's process did not start; hutch's log has details")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, compile, &wallError{compile})

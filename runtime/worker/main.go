@@ -20,15 +20,26 @@ const Arg = "__worker"
 func Main() int {
 	// The parent knows when; it logs this only if the process ends badly.
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
-	err := closeInherited()
-	if err == nil {
-		err = serve(os.Stdin, os.Stdout, loadDialect(log), log)
-	}
-	if err != nil {
+	if err := run(loadDialect(log), log); err != nil {
 		log.Error("worker ends", "err", err)
 		return 1
 	}
 	return 0
+}
+
+func run(load loader, log *slog.Logger) error {
+	if err := closeInherited(); err != nil {
+		return err
+	}
+	in, err := standardPipe(os.Stdin)
+	if err != nil {
+		return err
+	}
+	out, err := standardPipe(os.Stdout)
+	if err != nil {
+		return err
+	}
+	return serve(in, out, load, log)
 }
 
 func withoutTime(groups []string, a slog.Attr) slog.Attr {

@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -211,11 +211,14 @@ func within(l, base abi.Limits) abi.Limits {
 	}.WithDefaults()
 }
 
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+// isDigest reports whether s is SHA-256 in lower-case hex. It names a folder.
+func isDigest(s string) bool {
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
 
 // slot returns the digest's slot with one use counted.
 func (p *Pool) slot(m Module) (*slot, *abi.Failure) {
-	if !digestForm.MatchString(m.Digest) { // it becomes the name of a folder
+	if !isDigest(m.Digest) {
 		return nil, abi.Failf(abi.ClassInternal, "module digest %q is not 64 lower-case hex digits", cut(m.Digest, 80))
 	}
 	p.mu.Lock()

@@ -138,7 +138,7 @@ func overdue(ctx context.Context, during string) (*abi.Failure, reason) {
 // gives up waiting leaves the start to the others.
 func (s *slot) process(ctx context.Context) (*process, *abi.Failure) {
 	s.mu.Lock()
-	if p := s.proc; p != nil {
+	if p := s.proc; p != nil && p.reason() == "" { // else forget is about to be told
 		s.mu.Unlock()
 		return p, nil
 	}

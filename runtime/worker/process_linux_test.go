@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const diesWithParent = true
+
+// isRunning reports whether a process is alive; one that only waits to be reaped
+// is not.
+func isRunning(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// A worker has nothing but its pipe: no environment, no other descriptor even if
+// ours were handed to us open, a group of its own, no core.
+func TestHygiene(t *testing.T) {
+	t.Setenv("HUTCH_SECRET", "hunter2")
+	file, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	leaked, err := syscall.Dup(int(file.Fd())) // not close-on-exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Close(leaked); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	p := newReal(t, Options{})
+	if _, err := p.Describe(t.Context(), doing()); err != nil {
+		t.Fatal(err)
+	}
+	pid := p.processes()[0].child.pid
+	proc := fmt.Sprintf("/proc/%d", pid)
+	if env, err := os.ReadFile(proc + "/environ"); err != nil || len(env) > 0 {
+		t.Errorf("environment %q, %v, want none", env, err)
+	}
+	entries, err := os.ReadDir(proc + "/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		target, err := os.Readlink(filepath.Join(proc, "fd", e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe := strings.HasPrefix(target, "pipe:") && len(e.Name()) == 1 && e.Name() <= "2"
+		if !pipe && !strings.HasPrefix(target, "anon_inode:[event") { // of the Go runtime
+			t.Errorf("descriptor %s is %s", e.Name(), target)
+		}
+	}
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("process group %d, %v, want its own", group, err)
+	}
+	if dir, err := os.Readlink(proc + "/cwd"); err != nil || dir != "/" {
+		t.Errorf("working folder %s, %v", dir, err)
+	}
+	limits, err := os.ReadFile(proc + "/limits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"Max data size":      fmt.Sprint(p.ceiling(doing().Limits.WithDefaults())),
+		"Max core file size": "0",
+	}
+	for line := range strings.Lines(string(limits)) {
+		for name, most := range want {
+			if rest, ok := strings.CutPrefix(line, name); ok && strings.Fields(rest)[0] != most {
+				t.Errorf("limit %q, want %s", line, most)
+			}
+		}
+	}
+}
