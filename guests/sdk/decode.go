@@ -5,8 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -80,98 +78,6 @@ func article(name string) string {
 		return "an " + name
 	}
 	return "a " + name
-}
-
-func (d *decoder) numeric(v reflect.Value, s *shape) error {
-	n, err := d.number()
-	if err != nil {
-		return err
-	}
-	switch s.kind {
-	case decimal:
-		v.SetString(n)
-		return nil
-	case integer:
-		return setInteger(v, s, n)
-	case unsigned:
-		return setUnsigned(v, s, n)
-	}
-	f, err := strconv.ParseFloat(n, v.Type().Bits())
-	if err != nil {
-		return outOfRange(n, v)
-	}
-	v.SetFloat(f)
-	return s.check(f, "")
-}
-
-func setInteger(v reflect.Value, s *shape, n string) error {
-	digits, ok := wholeNumber(n)
-	if !ok {
-		return invalid(cut(n) + " is no whole number")
-	}
-	i, err := strconv.ParseInt(digits, 10, v.Type().Bits())
-	if err != nil {
-		return outOfRange(n, v)
-	}
-	v.SetInt(i)
-	return s.check(float64(i), "")
-}
-
-func setUnsigned(v reflect.Value, s *shape, n string) error {
-	digits, ok := wholeNumber(n)
-	if !ok {
-		return invalid(cut(n) + " is no whole number")
-	}
-	u, err := strconv.ParseUint(strings.TrimPrefix(digits, "-"), 10, v.Type().Bits())
-	if err != nil || digits[0] == '-' && u != 0 {
-		return outOfRange(n, v)
-	}
-	v.SetUint(u)
-	return s.check(float64(u), "")
-}
-
-func outOfRange(n string, v reflect.Value) error {
-	return invalid(cut(n) + " is out of range for " + v.Kind().String())
-}
-
-// cut shortens a number for a message.
-func cut(n string) string {
-	if len(n) > 40 {
-		return n[:40] + "..."
-	}
-	return n
-}
-
-// wholeNumber writes a JSON number as plain digits, exactly, if it is whole:
-// 5, 5.0 and 0.5e1 are all 5. Anything over 40 digits is left to fail as it is.
-func wholeNumber(n string) (string, bool) {
-	if !strings.ContainsAny(n, ".eE") {
-		return n, true
-	}
-	mantissa, exponent := n, 0
-	if i := strings.IndexAny(n, "eE"); i >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(n[i+1:]); err != nil {
-			return "", false
-		}
-		mantissa = n[:i]
-	}
-	sign := ""
-	if mantissa[0] == '-' {
-		sign, mantissa = "-", mantissa[1:]
-	}
-	before, after, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimRight(before+after, "0")
-	exponent += len(before) - len(digits) // zeros to put back behind digits
-	switch {
-	case strings.Trim(digits, "0") == "":
-		return "0", true
-	case exponent < 0:
-		return "", false
-	case exponent > 40:
-		return n, true
-	}
-	return sign + digits + strings.Repeat("0", exponent), true
 }
 
 func (d *decoder) textual(v reflect.Value, s *shape) error {
@@ -313,15 +219,6 @@ func (f *field) absent(v reflect.Value) error {
 	}
 	d := decoder{data: f.def}
 	return d.whole(f.target(v), f.shape)
-}
-
-func (s *shape) fieldIndex(name string) int {
-	for i := range s.fields {
-		if s.fields[i].name == name {
-			return i
-		}
-	}
-	return -1
 }
 
 func (s *shape) known() string {

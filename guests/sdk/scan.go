@@ -121,54 +121,6 @@ func (d *decoder) boolean() (bool, error) {
 	return false, d.word("false")
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// number takes a number as it is written.
-func (d *decoder) number() (string, error) {
-	d.peek()
-	n := numberLen(d.data[d.pos:])
-	if n == 0 {
-		return "", d.syntax("expected a number")
-	}
-	d.pos += n
-	return string(d.data[d.pos-n : d.pos]), nil
-}
-
-// numberLen returns how long the number at the front of b is, 0 if there is none.
-func numberLen(b []byte) int {
-	i := 0
-	digits := func() bool {
-		start := i
-		for i < len(b) && isDigit(b[i]) {
-			i++
-		}
-		return i > start
-	}
-	next := func(set string) bool {
-		if i < len(b) && containsByte(set, b[i]) {
-			i++
-			return true
-		}
-		return false
-	}
-	next("-")
-	if !next("0") && !digits() {
-		return 0
-	}
-	if next(".") && !digits() {
-		return 0
-	}
-	if next("eE") {
-		next("+-")
-		if !digits() {
-			return 0
-		}
-	}
-	return i
-}
-
-func isJSONNumber(s string) bool { return s != "" && numberLen([]byte(s)) == len(s) }
-
 // text takes a string. What is no UTF-8 or half a surrogate pair becomes U+FFFD,
 // as in encoding/json.
 func (d *decoder) text() (string, error) {

@@ -220,7 +220,7 @@ func (b builder) addFields(s *shape, t reflect.Type, index []int) error {
 		if err != nil {
 			return within(f.name, err)
 		}
-		if s.field(f.name) != nil {
+		if s.fieldIndex(f.name) >= 0 {
 			return within(f.name, invalid("is the name of two fields"))
 		}
 		s.fields = append(s.fields, f)
@@ -261,12 +261,12 @@ func (b builder) field(sf reflect.StructField, index []int) (field, error) {
 	return f, b.tags(&f, sf.Tag)
 }
 
-// field returns the field called name, or nil.
-func (s *shape) field(name string) *field {
+// fieldIndex returns where in s.fields the field called name is, or -1.
+func (s *shape) fieldIndex(name string) int {
 	for i := range s.fields {
 		if s.fields[i].name == name {
-			return &s.fields[i]
+			return i
 		}
 	}
-	return nil
+	return -1
 }

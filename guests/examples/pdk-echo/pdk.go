@@ -49,8 +49,10 @@ type ToolDescription struct {
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
+// ExportCall is the export that runs a tool.
+//
 //go:wasmexport call
-func exportCall() int32 {
+func ExportCall() int32 {
 	var input CallToolRequest
 	if err := pdk.InputJSON(&input); err != nil {
 		return report(err)
@@ -62,8 +64,10 @@ func exportCall() int32 {
 	return report(pdk.OutputJSON(output))
 }
 
+// ExportDescribe is the export that lists the tools.
+//
 //go:wasmexport describe
-func exportDescribe() int32 {
+func ExportDescribe() int32 {
 	output, err := Describe()
 	if err != nil {
 		return report(err)
