@@ -25,7 +25,7 @@ run: tools
 
 ## tools: build every guest into tools-wasm and embed them
 tools: hutch
-	@.ci/tools
+	@go run ./.ci/guests
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
 ## test: everything, with the race detector. Workers run without it: a worker
@@ -62,9 +62,9 @@ check-locks:
 # tests are native.
 check-lint:
 	@echo '==> vet'
-	@go vet ./...
+	@go vet ./... ./.ci/guests
 	@echo '==> lint'
-	@go tool $(LINT) run ./...
+	@go tool $(LINT) run ./... ./.ci/guests
 	@GOOS=wasip1 GOARCH=wasm $$(go tool -n $(LINT)) run --tests=false ./guests/...
 
 check-targets:

@@ -1,0 +1,158 @@
+// Command guests builds every folder of guests/ into tools-wasm/, the same bytes
+// each time from the same sources, and every folder of guests/examples/ into
+// bin/examples/. It runs at the module's root, after bin/hutch was built.
+//
+// What a language needs that is not on this machine is named, and skipped.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+)
+
+const (
+	hutch    = "bin/hutch"
+	shipped  = "tools-wasm"
+	index    = shipped + "/index.json"
+	examples = "bin/examples"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "guests: error:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the index last and removes it first: without one, a build that was
+// interrupted counts as none.
+func run() error {
+	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := buildAll("guests", shipped); err != nil {
+		return err
+	}
+	if err := buildAll("guests/examples", examples); err != nil {
+		return err
+	}
+	return writeIndex()
+}
+
+// buildAll builds the modules in from's folders into to, and removes from to
+// what has no folder any more: it would be shipped for ever.
+func buildAll(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	folders, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	var kept []string
+	for _, d := range folders {
+		out := filepath.Join(to, d.Name()+".wasm")
+		built, err := build(filepath.Join(from, d.Name()), out)
+		if err != nil {
+			return err
+		}
+		if built {
+			kept = append(kept, out)
+		}
+	}
+	old, err := filepath.Glob(filepath.Join(to, "*.wasm"))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		if !slices.Contains(kept, file) {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// build makes out from the folder dir, in whatever language it is written in,
+// and reports whether there is a module now.
+func build(dir, out string) (bool, error) {
+	start := time.Now()
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case exists(filepath.Join(dir, "main.go")):
+		if err := stamp(dir, out); err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
+	case len(sources) > 0:
+		if missing := lookFor("clang", "wasm-ld"); missing != "" {
+			fmt.Fprintf(os.Stderr, "guests: skipped %s: no %s on this machine\n", dir, missing)
+			return false, nil
+		}
+		if err := buildC(sources, out); err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
+	default:
+		return false, nil // the SDK, the folder of examples, a text
+	}
+	fmt.Fprintf(os.Stderr, "guests: built %s in %s\n", out, time.Since(start).Round(100*time.Millisecond))
+	return true, nil
+}
+
+// stamp has hutch compile source, check it, and write its description into it.
+func stamp(source, out string) error {
+	return command(hutch, "build", source, "-o", out)
+}
+
+// buildC compiles sources that need no library.
+func buildC(sources []string, out string) error {
+	flags := []string{"--target=wasm32", "-O2", "-nostdlib", "-Wall", "-Wextra", "-Werror",
+		"-Wl,--no-entry", "-Wl,--strip-all", "-o", out}
+	if err := command("clang", append(flags, sources...)...); err != nil {
+		return err
+	}
+	return stamp(out, out)
+}
+
+// command runs quietly; if it fails, what it said is part of the error.
+func command(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "HUTCH_STATE="+filepath.Join("bin", "state"))
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, said)
+	}
+	return nil
+}
+
+func lookFor(names ...string) (missing string) {
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			return name
+		}
+	}
+	return ""
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func writeIndex() error {
+	text, err := toolswasm.Index(os.DirFS(shipped))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(index, text, 0o644)
+}
