@@ -124,4 +124,3 @@ func TestSameAsExtismSDK(t *testing.T) {
 		}
 	}
 }
-
