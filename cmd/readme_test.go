@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -80,8 +81,7 @@ func TestReadme(t *testing.T) {
 	if shipped, err := filepath.Glob("../tools-wasm/*.wasm"); err != nil || len(shipped) == 0 {
 		skipUnlessRequired(t, "the shipped tools are not built: make tools")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	dir := t.TempDir()
 	buildHutch(ctx, t, filepath.Join(dir, "bin", "hutch"))
 	addr := freeAddr(t)
@@ -158,7 +158,7 @@ func findInspector(t *testing.T) string {
 
 func buildHutch(ctx context.Context, t *testing.T, to string) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", to, "./hutch")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", to, "./hutch")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -172,16 +172,16 @@ func startServer(ctx context.Context, t *testing.T, dir string, env []string, ad
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "bin", "hutch"), "serve")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &log, &log
+	// As Ctrl-C does. The context of a test ends before its cleanups run.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Log(err)
-		}
-		if err := <-ended; err != nil {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("hutch serve ended with %v", err)
 		}
 		if t.Failed() {
