@@ -73,10 +73,12 @@ check-targets:
 		CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} go build ./... || exit 1; \
 	done
 
-## bench: the benchmarks behind the figures in the documents
+## bench: the figures behind the documents, as a table and in bin/bench.json.
+## A nested module, so that what hutch is compared with is not built into it.
 bench: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
-	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -run '^$$' -bench . -benchmem ./...
+	@cd bench && go build -o ../bin/bench .
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker bin/bench -json bin/bench.json
 
 ## soak: every fuzz target for SOAK
 soak:
