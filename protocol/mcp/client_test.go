@@ -44,7 +44,9 @@ func TestS1_052_UnknownToolsAreNotFound(t *testing.T) {
 			"unknown": tool.NotFound("unknown"), "denied": fmt.Errorf("%w: by policy", tool.ErrDenied),
 			"held": fmt.Errorf("%w: run hutch tools approve", tool.ErrHeld), "rejected": tool.ErrRejected,
 		}
-		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) { return tool.Result{}, errs[c.Name] }
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			return tool.Result{}, errs[c.Name]
+		}
 		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
 		for name := range errs {
 			_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})

@@ -160,7 +160,8 @@ func (h *endpoint) allowedOrigin(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origins[0])
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host == r.Host && isLoopback(u.Hostname())
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && origins[0] == u.Scheme+"://"+u.Host &&
+		u.Host == r.Host && isLoopback(u.Hostname())
 }
 
 func isLoopback(host string) bool {

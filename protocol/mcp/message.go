@@ -128,7 +128,7 @@ func (e envelope) checkResponse() *refusal {
 }
 
 func (m *message) readParams(params json.RawMessage) *refusal {
-	newParams, known := served[m.method]
+	method, known := served[m.method]
 	notification := strings.HasPrefix(m.method, "notifications/")
 	switch {
 	case notification && m.id != nil:
@@ -145,10 +145,13 @@ func (m *message) readParams(params json.RawMessage) *refusal {
 	if !known {
 		return refusef(jsonrpc.CodeMethodNotFound, "method not found: %s", cut(m.method, maxShownName))
 	}
-	if len(params) == 0 {
+	if len(params) == 0 || string(params) == "null" {
+		if method.needed {
+			return refusef(jsonrpc.CodeInvalidParams, "params: %s needs some", m.method)
+		}
 		return nil
 	}
-	return m.fit(params, newParams())
+	return m.fit(params, method.params())
 }
 
 // readMeta checks what go-sdk reads from _meta before anything of ours runs.
@@ -182,27 +185,31 @@ func (m *message) fit(params json.RawMessage, into any) *refusal {
 	return nil
 }
 
-// served holds the methods that go further, with what their parameters are.
-var served = map[string]func() any{
-	"completion/complete":              func() any { return new(sdk.CompleteParams) },
-	"initialize":                       func() any { return new(sdk.InitializeParams) },
-	"logging/setLevel":                 func() any { return new(levelParams) },
-	"notifications/cancelled":          func() any { return new(sdk.CancelledParams) },
-	"notifications/initialized":        func() any { return new(sdk.InitializedParams) },
-	"notifications/progress":           func() any { return new(sdk.ProgressNotificationParams) },
-	"notifications/roots/list_changed": func() any { return new(sdk.ParamsBase) },
-	"ping":                             func() any { return new(sdk.PingParams) },
-	"prompts/get":                      func() any { return new(sdk.GetPromptParams) },
-	"prompts/list":                     func() any { return new(sdk.ListPromptsParams) },
-	"resources/list":                   func() any { return new(sdk.ListResourcesParams) },
-	"resources/read":                   func() any { return new(sdk.ReadResourceParams) },
-	"resources/subscribe":              func() any { return new(sdk.SubscribeParams) },
-	"resources/templates/list":         func() any { return new(sdk.ListResourceTemplatesParams) },
-	"resources/unsubscribe":            func() any { return new(sdk.UnsubscribeParams) },
-	"server/discover":                  func() any { return new(sdk.DiscoverParams) },
-	"subscriptions/listen":             func() any { return new(sdk.SubscriptionsListenParams) },
-	"tools/call":                       func() any { return new(sdk.CallToolParamsRaw) },
-	"tools/list":                       func() any { return new(sdk.ListToolsParams) },
+// served holds the methods that go further: what their parameters are, and
+// whether there must be any.
+var served = map[string]struct {
+	params func() any
+	needed bool
+}{
+	"completion/complete":              {func() any { return new(sdk.CompleteParams) }, true},
+	"initialize":                       {func() any { return new(sdk.InitializeParams) }, true},
+	"logging/setLevel":                 {func() any { return new(levelParams) }, true},
+	"notifications/cancelled":          {func() any { return new(sdk.CancelledParams) }, false},
+	"notifications/initialized":        {func() any { return new(sdk.InitializedParams) }, false},
+	"notifications/progress":           {func() any { return new(sdk.ProgressNotificationParams) }, true},
+	"notifications/roots/list_changed": {func() any { return new(sdk.ParamsBase) }, false},
+	"ping":                             {func() any { return new(sdk.PingParams) }, false},
+	"prompts/get":                      {func() any { return new(sdk.GetPromptParams) }, true},
+	"prompts/list":                     {func() any { return new(sdk.ListPromptsParams) }, false},
+	"resources/list":                   {func() any { return new(sdk.ListResourcesParams) }, false},
+	"resources/read":                   {func() any { return new(sdk.ReadResourceParams) }, true},
+	"resources/subscribe":              {func() any { return new(sdk.SubscribeParams) }, true},
+	"resources/templates/list":         {func() any { return new(sdk.ListResourceTemplatesParams) }, false},
+	"resources/unsubscribe":            {func() any { return new(sdk.UnsubscribeParams) }, true},
+	"server/discover":                  {func() any { return new(sdk.DiscoverParams) }, false},
+	"subscriptions/listen":             {func() any { return new(sdk.SubscriptionsListenParams) }, true},
+	"tools/call":                       {func() any { return new(sdk.CallToolParamsRaw) }, true},
+	"tools/list":                       {func() any { return new(sdk.ListToolsParams) }, false},
 }
 
 // levelParams are those of logging/setLevel, which go-sdk has under a name that

@@ -1,0 +1,154 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// watchChanges connects a client that counts list_changed.
+func watchChanges(t *testing.T, f *fakeTools, o Options, version string, connect func(*testing.T, *Server) sdk.Transport) (*sdk.ClientSession, chan struct{}) {
+	t.Helper()
+	changes := make(chan struct{}, 1000)
+	c := newClient(within(t), t, connect(t, newServer(t, f, o)), version, &sdk.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changes <- struct{}{} },
+	})
+	return c, changes
+}
+
+func TestChangesAreTold(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		c, changes := watchChanges(t, f, Options{Quiet: time.Millisecond}, version, connect)
+		for _, specs := range [][]tool.Spec{named("a"), named("a", "b"), {{Name: "a", Description: "other", InputSchema: named("a")[0].InputSchema}}, {}} {
+			f.set(specs...)
+			select {
+			case <-changes:
+			case <-ctx.Done():
+				t.Fatalf("nothing told of %v", specs)
+			}
+			list, err := c.ListTools(ctx, nil)
+			if err != nil || len(list.Tools) != len(specs) {
+				t.Errorf("listed %+v, %v", list, err)
+			}
+		}
+	})
+}
+
+// C70: a storm is a few notifications, the last one after the last change.
+func TestStormsOfChangesAreOne(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		c, changes := watchChanges(t, f, Options{}, version, connect)
+		var names []string
+		for i := range 100 {
+			names = append(names, fmt.Sprintf("t%03d", i))
+			f.set(named(names...)...)
+		}
+		told := 0
+		for listed := 0; listed < 100; told++ {
+			select {
+			case <-changes:
+			case <-ctx.Done():
+				t.Fatalf("told %d times, the last list had %d tools", told, listed)
+			}
+			list, err := c.ListTools(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = len(list.Tools)
+		}
+		if told > 3 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}
+
+// Only what differs reaches go-sdk, which tells hosts of whatever it is given.
+func TestUnchangedToolsAreNotTouched(t *testing.T) {
+	f := newFakeTools()
+	f.specs = named("a", "b")
+	s := newServer(t, f, Options{})
+	before := s.list.told["a"]
+	f.mu.Lock()
+	f.specs = named("a", "c") // equal, not the same
+	f.mu.Unlock()
+	s.sync()
+	if s.list.told["a"] != before {
+		t.Error("an equal tool was added again")
+	}
+	if s.list.told["b"] != nil || s.list.told["c"] == nil || len(s.list.entries) != 2 {
+		t.Errorf("told %v, kept %v", s.list.told, s.list.entries)
+	}
+}
+
+func TestNothingVisibleNothingTold(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		f.set(named("a")...)
+		_, changes := watchChanges(t, f, Options{Quiet: time.Millisecond}, version, connect)
+		for range 5 {
+			f.set(named("a")...)
+		}
+		f.set(named("b")...)
+		<-changes
+		select {
+		case <-changes:
+			t.Error("told more than once")
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	})
+}
+
+// C118: while the tools are replaced, a list never lacks what both sets have.
+func TestListsDuringChanges(t *testing.T) {
+	f := newFakeTools()
+	f.set(named("a", "stays")...)
+	c := newClient(within(t), t, transports[0].connect(t, newServer(t, f, Options{Quiet: time.Microsecond})), firstModern, nil)
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; !stop.Load(); i++ {
+			f.set(named(fmt.Sprintf("t%d", i), "stays")...)
+		}
+	}()
+	for range 200 {
+		list, err := c.ListTools(within(t), &sdk.ListToolsParams{})
+		if err != nil || len(list.Tools) != 2 || list.Tools[1].Name != "stays" {
+			t.Errorf("listed %+v, %v", list, err)
+			break
+		}
+	}
+	stop.Store(true)
+	<-done
+}
+
+func TestAnnotationsAreAlwaysSaid(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		name string
+		in   *tool.Annotations
+		want sdk.ToolAnnotations
+	}{
+		{"nothing said", nil, sdk.ToolAnnotations{Title: "T", DestructiveHint: &yes, OpenWorldHint: &yes}},
+		{"a pure tool", (*tool.Annotations)(nil).Pure(), sdk.ToolAnnotations{Title: "T", ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}},
+		{"some said", &tool.Annotations{Title: "own", DestructiveHint: &no, IdempotentHint: &yes}, sdk.ToolAnnotations{Title: "own", IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &yes}},
+	} {
+		got := annotations(tool.Spec{Title: "T", Annotations: c.in})
+		if got.Title != c.want.Title || got.ReadOnlyHint != c.want.ReadOnlyHint || got.IdempotentHint != c.want.IdempotentHint ||
+			*got.DestructiveHint != *c.want.DestructiveHint || *got.OpenWorldHint != *c.want.OpenWorldHint {
+			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+}

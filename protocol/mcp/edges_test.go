@@ -1,0 +1,411 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
+// modernCall is a tools/call of revision 2026-07-28 and its headers.
+func modernCall(id int, name string) (body, headers string) {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"_meta":{`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, id, name),
+		"Mcp-Protocol-Version: 2026-07-28; Mcp-Method: tools/call; Mcp-Name: " + name
+}
+
+// do sends one request and returns status and body.
+func do(t *testing.T, url, method, headers, body string) (int, string) {
+	t.Helper()
+	req := newRequest(within(t), t, method, url, body)
+	setHeaders(req, headers)
+	resp, err := httpClient(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, responseText(t, resp)
+}
+
+func openSession(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := httpClient(t).Do(newRequest(within(t), t, "POST", url, initialize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := resp.Header.Get("Mcp-Session-Id")
+	if text := responseText(t, resp); resp.StatusCode != http.StatusOK || id == "" {
+		t.Fatal(text)
+	}
+	return id
+}
+
+// Edge 10: go-sdk looks at Host only, and net/http's protection lets GET pass.
+func TestH01_H02_OriginsThatAreNotOurs(t *testing.T) {
+	f := newFakeTools()
+	called := false
+	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+		called = true
+		return tool.Text(""), nil
+	}
+	url := newHTTP(t, newServer(t, f, Options{Origins: []string{"https://app.example.org"}}))
+	host := strings.TrimPrefix(url, "http://")
+	port := host[strings.LastIndexByte(host, ':'):]
+	session := openSession(t, url)
+	body, modern := modernCall(1, "echo")
+	legacy := "Mcp-Session-Id: " + session
+	refused := []string{
+		"null", "", "https://evil.test", "https://app.example.org.evil.test", "https://sub.app.example.org", "http://app.example.org",
+		"https://app.example.org:8443", "http://localhost.evil.test" + port, "http://127.0.0.1:1", "http://127.0.0.2" + port, "file://" + host, "http://" + host + "/x", "http://x@" + host,
+	}
+	for _, origin := range refused {
+		for method, headers := range map[string]string{"POST": modern, "GET": legacy, "DELETE": legacy, "OPTIONS": "", "PUT": ""} {
+			req := newRequest(within(t), t, method, url, body)
+			setHeaders(req, headers)
+			req.Header["Origin"] = []string{origin}
+			resp, err := httpClient(t).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := responseText(t, resp); resp.StatusCode != http.StatusForbidden {
+				t.Errorf("%s from %q: %s", method, origin, text)
+			}
+		}
+	}
+	if called {
+		t.Error("a refused origin ran a tool")
+	}
+	for _, origin := range []string{"https://app.example.org", "http://" + host} {
+		if status, text := do(t, url, "POST", modern+"; Origin: "+origin, body); status != http.StatusOK {
+			t.Errorf("from %s: %s", origin, text)
+		}
+	}
+	if status, text := do(t, url, "POST", modern+"; Host: evil.test", body); status != http.StatusForbidden {
+		t.Errorf("a rebound name: %s", text)
+	}
+	if status, text := do(t, url, "POST", modern+"; Host: evil.test; Origin: http://evil.test", body); status != http.StatusForbidden {
+		t.Errorf("a rebound name with its origin: %s", text)
+	}
+}
+
+func TestH08_BodiesHaveALimit(t *testing.T) {
+	url := newHTTP(t, newServer(t, newFakeTools(), Options{}))
+	fill := func(n int) string {
+		frame := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":""}}`
+		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", n-len(frame))+`"`, 1)
+	}
+	if status, text := do(t, url, "POST", "", fill(maxBody)); status != http.StatusOK {
+		t.Errorf("4 MiB: %.200s", text)
+	}
+	for _, headers := range []string{"", "Mcp-Protocol-Version: 2026-07-28"} {
+		if status, text := do(t, url, "POST", headers, fill(maxBody+1)); status != http.StatusRequestEntityTooLarge {
+			t.Errorf("4 MiB and 1: %.200s", text)
+		}
+	}
+}
+
+func TestH07_HeadersSentTwice(t *testing.T) {
+	url := newHTTP(t, newServer(t, newFakeTools(), Options{}))
+	body, headers := modernCall(1, "echo")
+	for _, name := range []string{"Mcp-Protocol-Version", "Mcp-Session-Id", "Mcp-Method", "Mcp-Name", "Content-Type"} {
+		req := newRequest(within(t), t, "POST", url, body)
+		setHeaders(req, headers)
+		req.Header[name] = append(req.Header[name], "a", "b")
+		resp, err := httpClient(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := responseText(t, resp); resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// Edge 9: without the header nginx holds a stream back.
+func TestStreamsAreNotBuffered(t *testing.T) {
+	web := httptest.NewRecorder()
+	newServer(t, newFakeTools(), Options{}).Handler().ServeHTTP(web, httptest.NewRequest("GET", "/", nil))
+	if got := web.Header().Get("X-Accel-Buffering"); got != "no" {
+		t.Errorf("X-Accel-Buffering is %q", got)
+	}
+}
+
+func TestH17_IdsInUseOverHTTP(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	f := newFakeTools()
+	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+		close(started)
+		<-release
+		return tool.Text("first"), nil
+	}
+	url := newHTTP(t, newServer(t, f, Options{}))
+	legacy := "Mcp-Session-Id: " + openSession(t, url)
+	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`
+	first := make(chan string)
+	go func() {
+		_, text := do(t, url, "POST", legacy, call)
+		first <- text
+	}()
+	<-started
+	if _, text := do(t, url, "POST", legacy, call); !strings.Contains(text, `"id":7,"error":{"code":-32600`) {
+		t.Errorf("second: %s", text)
+	}
+	close(release)
+	if text := <-first; !strings.Contains(text, `"first"`) {
+		t.Errorf("first: %s", text)
+	}
+}
+
+// Edge 11: go-sdk keeps idle MCP sessions for ever.
+func TestIdleSessionsEnd(t *testing.T) {
+	s := newServer(t, newFakeTools(), Options{SessionTimeout: time.Millisecond})
+	url := newHTTP(t, s)
+	openSession(t, url)
+	for deadline := time.Now().Add(liveness); sessions(s) > 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the session is still there")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func sessions(s *Server) int {
+	n := 0
+	for range s.sdk.Sessions() {
+		n++
+	}
+	return n
+}
+
+func TestSessionsHaveALimit(t *testing.T) {
+	s := newServer(t, newFakeTools(), Options{MaxSessions: 2})
+	url := newHTTP(t, s)
+	first := openSession(t, url)
+	openSession(t, url)
+	if status, text := do(t, url, "POST", "", initialize); status != http.StatusServiceUnavailable || !strings.Contains(text, "2 sessions are open, the most allowed") {
+		t.Errorf("third: %s", text)
+	}
+	body, headers := modernCall(1, "echo")
+	if status, text := do(t, url, "POST", headers, body); status != http.StatusOK {
+		t.Errorf("a modern call: %s", text)
+	}
+	if status, text := do(t, url, "DELETE", "Mcp-Session-Id: "+first, ""); status != http.StatusNoContent {
+		t.Fatal(text)
+	}
+	openSession(t, url)
+}
+
+// Nothing opens an MCP session but initialize, and none leaks.
+func TestRequestsLeaveNothingBehind(t *testing.T) {
+	s := newServer(t, newFakeTools(), Options{})
+	url := newHTTP(t, s)
+	body, headers := modernCall(1, "echo")
+	for range 50 {
+		do(t, url, "POST", headers, body)
+		do(t, url, "POST", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		do(t, url, "POST", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		do(t, url, "POST", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}`)
+	}
+	if n := sessions(s); n != 0 {
+		t.Errorf("%d sessions are open", n)
+	}
+}
+
+// Edge 8: http.Server.Shutdown waits for open streams until its deadline.
+func TestShutdownEndsStreams(t *testing.T) {
+	f := newFakeTools()
+	s := newServer(t, f, Options{})
+	web := httptest.NewServer(s.Handler())
+	client := httpClient(t)
+	open := func(method, headers, body string) *http.Response {
+		req := newRequest(context.Background(), t, method, web.URL, body)
+		setHeaders(req, headers)
+		resp, err := client.Do(req)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		if _, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil { // the stream is up
+			t.Fatal(err)
+		}
+		return resp
+	}
+	get := open("GET", "Mcp-Session-Id: "+openSession(t, web.URL), "")
+	listen := open("POST", "Mcp-Protocol-Version: 2026-07-28; Mcp-Method: subscriptions/listen",
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+
+	done := make(chan error, 1)
+	go func() { done <- web.Config.Shutdown(within(t)) }()
+	if err := s.Shutdown(within(t)); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	client.CloseIdleConnections()
+	if err := <-done; err != nil {
+		t.Errorf("http shutdown: %v", err)
+	}
+	for _, resp := range []*http.Response{get, listen} {
+		responseText(t, resp)
+	}
+	rec := httptest.NewRecorder()
+	s.Handler().ServeHTTP(rec, httptest.NewRequest("POST", "/", nil))
+	if rec.Code != http.StatusServiceUnavailable {
+		t.Errorf("after shutdown: %d", rec.Code)
+	}
+}
+
+func TestShutdownWaitsForCallsThenCancelsThem(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		started := make(chan struct{}, 2)
+		release := make(chan struct{})
+		f := newFakeTools()
+		f.call = func(ctx context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			started <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return tool.Result{}, tool.ErrCancelled
+			case <-release:
+				return tool.Text("done"), nil
+			}
+		}
+		s := newServer(t, f, Options{})
+		c := newClient(within(t), t, connect(t, s), version, nil)
+		answered := make(chan error, 1)
+		go func() {
+			_, err := c.CallTool(within(t), &sdk.CallToolParams{Name: "echo"})
+			answered <- err
+		}()
+		<-started
+		ctx, cancel := context.WithCancel(context.Background())
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Shutdown(ctx) }()
+		select {
+		case err := <-stopped:
+			t.Fatalf("did not wait: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+		cancel()
+		if err := <-stopped; err == nil || !strings.Contains(err.Error(), "context canceled") {
+			t.Errorf("shutdown: %v", err)
+		}
+		<-answered
+	})
+}
+
+// Edge 4: go-sdk panics on these; hosts drop the whole list for them.
+func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		var log logged
+		f := newFakeTools()
+		for i, schema := range []string{``, `null`, `[]`, `{}`, `{"type":"array"}`, `{"type":"object"`, `{"type":"object","type":"object"}`,
+			`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"a\r\nb"}}}`, `{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"a"}}}`} {
+			f.specs = append(f.specs, tool.Spec{Name: fmt.Sprintf("bad%d", i), InputSchema: json.RawMessage(schema)})
+		}
+		f.specs = append(f.specs, tool.Spec{Name: "", InputSchema: json.RawMessage(`{"type":"object"}`)})
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Logger: log.logger()})), version, nil)
+		list, err := c.ListTools(ctx, nil)
+		if err != nil || len(list.Tools) != 2 {
+			t.Fatalf("got %+v, %v", list, err)
+		}
+		if got := strings.Count(log.String(), "tool left out"); got != 10 {
+			t.Errorf("%d warnings:\n%s", got, &log)
+		}
+	})
+}
+
+// Edge 17: older clients cannot read an output that is no object.
+func TestOutputsThatAreNoObject(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		f.specs = named("list")
+		f.specs[0].OutputSchema = json.RawMessage(`{"type":"array","items":{}}`)
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			return tool.Result{Structured: json.RawMessage(`[1]`), IsError: c.Name == "error"}, nil
+		}
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
+		list, err := c.ListTools(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list.Tools[0].OutputSchema != nil; got != isModern(version) {
+			t.Errorf("output schema listed: %v", got)
+		}
+		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "list"})
+		if err != nil || (res.StructuredContent != nil) != isModern(version) || text(t, res) != "[1]" {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if res, err = c.CallTool(ctx, &sdk.CallToolParams{Name: "error"}); err != nil || !res.IsError || res.StructuredContent != nil {
+			t.Errorf("an error with %+v, %v", res, err)
+		}
+	})
+}
+
+func TestResultsThatAreNoJSON(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		bad := json.RawMessage("{\"a\":\"\xff\"}")
+		results := map[string]tool.Result{
+			"structured": {Structured: json.RawMessage(`{`)}, "meta": {Meta: bad}, "deep": {Structured: json.RawMessage(strings.Repeat("[", 65) + strings.Repeat("]", 65))},
+			"resource": {Content: []tool.Content{{Type: "resource", Resource: bad}}}, "annotations": {Content: []tool.Content{{Type: "text", Annotations: bad}}},
+			"content meta": {Content: []tool.Content{{Type: "text", Meta: bad}}},
+		}
+		f := newFakeTools()
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) { return results[c.Name], nil }
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
+		for name := range results {
+			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+			if err != nil || !res.IsError || !strings.HasPrefix(text(t, res), "tool failed: its result holds what is no JSON") {
+				t.Errorf("%s: got %+v, %v", name, res, err)
+			}
+		}
+	})
+}
+
+// C76: what a host wrote reaches the tool, and what the tool wrote the host.
+func TestArgumentsAndResultsKeepEveryByte(t *testing.T) {
+	const args = `{"z":12345678901234567890,"a":1.0e2,"s":"<&>\u2028 é 😀","n":[-0.0,1E5],"":null}`
+	f := newFakeTools()
+	var got []string
+	f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+		got = append(got, string(c.Arguments))
+		return tool.Result{Structured: c.Arguments, Content: []tool.Content{{Type: "text", Text: "t"}}}, nil
+	}
+	url := newHTTP(t, newServer(t, f, Options{}))
+	body, modern := modernCall(1, "echo")
+	body = strings.Replace(body, `"name":`, `"arguments":`+args+`,"name":`, 1)
+	legacy := "Mcp-Session-Id: " + openSession(t, url)
+	for i, c := range []struct{ headers, body string }{
+		{modern, body},
+		{legacy, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":` + args + `}}`},
+	} {
+		_, answer := do(t, url, "POST", c.headers, c.body)
+		if got[i] != args {
+			t.Errorf("the tool got %s", got[i])
+		}
+		if !strings.Contains(answer, `"structuredContent":`+args) {
+			t.Errorf("the host got %s", answer)
+		}
+	}
+}
+
+func TestLogsHoldNoSessionIDs(t *testing.T) {
+	var log logged
+	url := newHTTP(t, newServer(t, newFakeTools(), Options{Logger: log.logger()}))
+	id := openSession(t, url)
+	do(t, url, "POST", "Mcp-Session-Id: "+id, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"token":"hunter2"}}}`)
+	do(t, url, "DELETE", "Mcp-Session-Id: "+id, "")
+	if log.String() == "" || strings.Contains(log.String(), id) || strings.Contains(log.String(), "hunter2") {
+		t.Errorf("logged:\n%s", &log)
+	}
+}

@@ -1,0 +1,320 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// talk sends lines and returns the next n lines that come back.
+func talk(t *testing.T, p *pipes, in *bufio.Reader, n int, lines ...string) []string {
+	t.Helper()
+	sent := make(chan struct{})
+	defer func() { <-sent }()
+	go func() { // the server may answer before it reads on
+		defer close(sent)
+		for _, line := range lines {
+			if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+				return // the test sees that nothing comes back
+			}
+		}
+	}()
+	var got []string
+	for range n {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("after %q: %v", got, err)
+		}
+		got = append(got, strings.TrimSuffix(line, "\n"))
+	}
+	return got
+}
+
+func callLine(id, name string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q}}`, id, name)
+}
+
+func cancelLine(id string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
+}
+
+func TestStdioLineEnds(t *testing.T) {
+	p := newStdio(within(t), t, newServer(t, newFakeTools(), Options{}))
+	in := bufio.NewReader(p.out)
+	got := talk(t, p, in, 2, initialize+"\r", "", "   ", "\r", `  {"jsonrpc":"2.0","id":2,"method":"ping"}  `)
+	if want := `{"jsonrpc":"2.0","id":2,"result":{}}`; got[1] != want {
+		t.Errorf("got %s, want %s", got[1], want)
+	}
+	// The last line needs no end.
+	go func() {
+		_, _ = io.WriteString(p.in, `{"jsonrpc":"2.0","id":3,"method":"ping"}`)
+		_ = p.in.Close()
+	}()
+	rest, err := io.ReadAll(in)
+	if err != nil || !strings.Contains(string(rest), `"id":3,"result"`) {
+		t.Errorf("got %s, %v", rest, err)
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("served until %v", err)
+	}
+}
+
+func TestStdioLinesHaveALimit(t *testing.T) {
+	p := newStdio(within(t), t, newServer(t, newFakeTools(), Options{}))
+	in := bufio.NewReader(p.out)
+	frame := `{"jsonrpc":"2.0","id":2,"method":"ping","params":{"x":""}}`
+	fill := func(n int) string {
+		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", n-len(frame))+`"`, 1)
+	}
+	for i, c := range []struct{ line, want string }{
+		{initialize, `"id":1,"result"`},
+		{fill(maxLine), `"id":2,"result":{}`},
+		{fill(maxLine + 3), `"id":null,"error":{"code":-32600,"message":"a line of more than 16777216 bytes`},
+		{`{"jsonrpc":"2.0","id":3,"method":"ping"}`, `"id":3,"result":{}`},
+	} {
+		if got := talk(t, p, in, 1, c.line); !strings.Contains(got[0], c.want) {
+			t.Errorf("%d: got %.200s, want %s", i, got[0], c.want)
+		}
+	}
+}
+
+// readLine against a reader that knows no limit.
+func FuzzReadLine(f *testing.F) {
+	f.Add([]byte("a\r\nbb\n\nccccccccc\nd"), 4)
+	f.Add([]byte("\n\r\n"), 0)
+	f.Fuzz(func(t *testing.T, data []byte, most int) {
+		if most < 0 || most > 1<<10 {
+			return
+		}
+		r := bufio.NewReaderSize(bytes.NewReader(data), 16)
+		want := bytes.SplitAfter(data, []byte("\n"))
+		if last := len(want) - 1; len(want[last]) == 0 {
+			want = want[:last]
+		}
+		for _, line := range want {
+			got, err := readLine(r, most)
+			if long := len(line) > most+2; long != errors.Is(err, errLong) {
+				t.Fatalf("%q with at most %d: %v", line, most, err)
+			} else if !long && (err != nil || string(got) != strings.TrimRight(string(line), "\r\n")) {
+				t.Fatalf("%q: got %q, %v", line, got, err)
+			}
+		}
+		if _, err := readLine(r, most); !errors.Is(err, io.EOF) {
+			t.Fatalf("at the end: %v", err)
+		}
+	})
+}
+
+// C67, H17: go-sdk never answers the second.
+func TestStdioIdsInUse(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	f := newFakeTools()
+	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+		close(started)
+		<-release
+		return tool.Text("first"), nil
+	}
+	p := newStdio(within(t), t, newServer(t, f, Options{}))
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	talk(t, p, in, 0, callLine("7", "slow"))
+	<-started
+	if got := talk(t, p, in, 1, callLine("7", "echo")); !strings.Contains(got[0], `"error":{"code":-32600,"message":"id 7 is in use`) {
+		t.Errorf("second: %s", got)
+	}
+	close(release)
+	if got := talk(t, p, in, 1); !strings.Contains(got[0], `"id":7,"result":{"content":[{"type":"text","text":"first"}]}`) {
+		t.Errorf("first: %s", got)
+	}
+	if got := talk(t, p, in, 1, `{"jsonrpc":"2.0","id":7,"method":"ping"}`); !strings.Contains(got[0], `"id":7,"result":{}`) {
+		t.Errorf("after it: %s", got)
+	}
+}
+
+// waitForEnd is a tool that runs until it is cancelled.
+func waitForEnd(started chan<- string, ended chan<- error) func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+	return func(ctx context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+		started <- c.Name
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return tool.Result{}, tool.ErrCancelled
+	}
+}
+
+func TestStdioCancelledCallsEndUnanswered(t *testing.T) {
+	started, ended := make(chan string, 1), make(chan error, 1)
+	f := newFakeTools()
+	f.call = waitForEnd(started, ended)
+	p := newStdio(within(t), t, newServer(t, f, Options{}))
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	for _, id := range []string{"7", `"seven"`} {
+		talk(t, p, in, 0, callLine(id, "slow"))
+		<-started
+		talk(t, p, in, 0, cancelLine(`"other"`), cancelLine(id))
+		<-ended
+	}
+	// Had a cancelled call been answered, that would come first.
+	if got := talk(t, p, in, 1, `{"jsonrpc":"2.0","id":9,"method":"ping"}`); got[0] != `{"jsonrpc":"2.0","id":9,"result":{}}` {
+		t.Errorf("got %s", got)
+	}
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("served until %v", err)
+	}
+}
+
+// go-sdk cancels what runs when the input ends: `echo '...' | hutch mcp` would
+// get no answer.
+func TestStdioEndsAfterItsAnswers(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
+	f := newFakeTools()
+	f.call = func(ctx context.Context, _ tool.Caller, _ tool.Call) (tool.Result, error) {
+		close(started)
+		<-release
+		return tool.Text("late"), ctx.Err()
+	}
+	p := newStdio(within(t), t, newServer(t, f, Options{}))
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	talk(t, p, in, 0, callLine("7", "slow"))
+	<-started
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	close(release)
+	rest, err := io.ReadAll(in)
+	if err != nil || !strings.Contains(string(rest), `"late"`) {
+		t.Errorf("got %s, %v", rest, err)
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("served until %v", err)
+	}
+}
+
+func TestStdioWaitsNotForEver(t *testing.T) {
+	started, ended := make(chan string, 1), make(chan error, 1)
+	f := newFakeTools()
+	f.call = waitForEnd(started, ended)
+	p := newStdio(within(t), t, newServer(t, f, Options{Drain: time.Millisecond}))
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	talk(t, p, in, 0, callLine("7", "slow"))
+	<-started
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := <-p.done; err != nil {
+		t.Errorf("served until %v", err)
+	}
+}
+
+func TestStdioEndsWithItsContext(t *testing.T) {
+	started, ended := make(chan string, 1), make(chan error, 1)
+	f := newFakeTools()
+	f.call = waitForEnd(started, ended)
+	ctx, cancel := context.WithCancel(within(t))
+	p := newStdio(ctx, t, newServer(t, f, Options{}))
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	talk(t, p, in, 0, callLine("7", "slow"))
+	<-started
+	cancel()
+	<-ended
+	if err := <-p.done; !errors.Is(err, context.Canceled) {
+		t.Errorf("served until %v", err)
+	}
+}
+
+func TestStdioEndsWhenNobodyReads(t *testing.T) {
+	p := newStdio(within(t), t, newServer(t, newFakeTools(), Options{}))
+	if err := p.out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	talk(t, p, nil, 0, initialize)
+	if err := <-p.done; err == nil {
+		t.Error("served to the end")
+	}
+}
+
+func listenLine(id string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, id)
+}
+
+// Edge 7: go-sdk lets a second subscription take over the first, and ends both
+// with either.
+func TestStdioHasOneSubscription(t *testing.T) {
+	f := newFakeTools()
+	p := newStdio(within(t), t, newServer(t, f, Options{Quiet: time.Millisecond}))
+	in := bufio.NewReader(p.out)
+	if got := talk(t, p, in, 1, listenLine("1")); !strings.Contains(got[0], "notifications/subscriptions/acknowledged") {
+		t.Fatal(got)
+	}
+	if got := talk(t, p, in, 1, listenLine("2")); !strings.Contains(got[0], `"id":2,"error":{"code":-32600,"message":"id 2: one subscription`) {
+		t.Fatal(got)
+	}
+	talk(t, p, in, 0, cancelLine("2"))
+	f.set(named("new")...)
+	if got := talk(t, p, in, 1); !strings.Contains(got[0], "notifications/tools/list_changed") || !strings.Contains(got[0], `"io.modelcontextprotocol/subscriptionId":1`) {
+		t.Errorf("got %s", got)
+	}
+	talk(t, p, in, 0, cancelLine("1"))
+	if got := talk(t, p, in, 1, listenLine("3")); !strings.Contains(got[0], "notifications/subscriptions/acknowledged") {
+		t.Errorf("after the first was cancelled: %s", got)
+	}
+	if err := p.in.Close(); err != nil { // an open subscription does not hold the end up
+		t.Fatal(err)
+	}
+	if err := <-p.done; err != nil {
+		t.Errorf("served until %v", err)
+	}
+}
+
+// C79: results far over bufio.Scanner's 64 KiB.
+func TestStdioLargeResults(t *testing.T) {
+	big := strings.Repeat("x", 5<<20)
+	f := newFakeTools()
+	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) { return tool.Text(big), nil }
+	p := newStdio(within(t), t, newServer(t, f, Options{}))
+	in := bufio.NewReader(p.out)
+	if got := talk(t, p, in, 2, initialize, callLine("2", "echo")); !strings.Contains(got[1], big) {
+		t.Errorf("%d bytes", len(got[1]))
+	}
+}
+
+// FuzzStdio: whatever a client sends, the process lives, every line that comes
+// back is JSON, and the connection ends with its input.
+func FuzzStdio(f *testing.F) {
+	for _, seed := range transcriptSeeds(f, "testdata/stdio-*.txtar") {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := New(newFakeTools(), Options{Drain: time.Second})
+		defer func() { _ = s.Close() }()
+		var out bytes.Buffer
+		if err := s.ServeStdio(context.Background(), io.NopCloser(bytes.NewReader(data)), nopWriteCloser{&out}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(out.Bytes()) {
+			if err := tool.CheckJSON(line, maxMessageDepth+tool.MaxDepth); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+	})
+}
+
+type nopWriteCloser struct{ io.Writer }
+
+func (nopWriteCloser) Close() error { return nil }
