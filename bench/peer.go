@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	extism "github.com/extism/go-sdk"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+const rounds = 300
+
+// peer gives one plugin, built with go-pdk, a fresh instance and one call: in
+// extism/go-sdk, in hutch's sandbox in the same process, and in a worker. The
+// three take turns.
+func peer(ctx context.Context, r *report, hutch, scratch string) error {
+	wasm, err := buildPlugin(ctx, filepath.Join(scratch, "plugin.wasm"))
+	if err != nil {
+		return err
+	}
+	reference, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: wasm}}},
+		extism.PluginConfig{EnableWasi: true}, nil)
+	if err != nil {
+		return err
+	}
+	guest, err := dialect.Load(ctx, wasm, dialect.Options{})
+	if err != nil {
+		return err
+	}
+	pool, err := worker.NewPool(worker.Options{Command: []string{hutch, worker.Arg}})
+	if err != nil {
+		return err
+	}
+	input := abi.Invocation{Tool: "pdk_echo", Arguments: json.RawMessage(`{"text":"hello"}`)}
+	module := worker.Module{Name: "plugin.wasm", Digest: fmt.Sprintf("%064x", 1), Bytes: func() ([]byte, error) { return wasm, nil }}
+	times, err := inTurn(
+		func() ([]byte, error) { return callReference(ctx, reference, input) },
+		func() ([]byte, error) { out, _, err := guest.Call(ctx, 1, input); return out, err },
+		func() ([]byte, error) { out, _, err := pool.Call(ctx, module, input); return out, err },
+	)
+	if err := errors.Join(err, reference.Close(ctx), guest.Close(ctx), pool.Close()); err != nil {
+		return err
+	}
+	r.add(
+		figure{Name: "fresh instance of a go-pdk plugin and one call", Value: milliseconds(times[1]), Unit: "ms"}.
+			beside("extism/go-sdk", milliseconds(times[0])),
+		figure{Name: "the same in a worker process", Value: milliseconds(times[2]), Unit: "ms"}.
+			beside("extism/go-sdk, in process", milliseconds(times[0])),
+	)
+	return nil
+}
+
+func buildPlugin(ctx context.Context, out string) ([]byte, error) {
+	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./guests/examples/pdk-echo")
+	build.Env, build.Stderr = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm"), os.Stderr
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("build the plugin: %w", err)
+	}
+	return os.ReadFile(out)
+}
+
+// inTurn runs the calls in turn and returns the median time of each. Their
+// answers must be the same.
+func inTurn(calls ...func() ([]byte, error)) ([]time.Duration, error) {
+	times := make([][]time.Duration, len(calls))
+	for round := range rounds + 20 { // the first ones warm up
+		var want []byte
+		for i, call := range calls {
+			began := time.Now()
+			got, err := call()
+			took := time.Since(began)
+			switch {
+			case err != nil:
+				return nil, err
+			case i == 0:
+				want = got
+			case !bytes.Equal(got, want):
+				return nil, fmt.Errorf("answers differ: %q and %q", want, got)
+			}
+			if round >= 20 {
+				times[i] = append(times[i], took)
+			}
+		}
+	}
+	medians := make([]time.Duration, len(calls))
+	for i, t := range times {
+		slices.Sort(t)
+		medians[i] = t[len(t)/2]
+	}
+	return medians, nil
+}
+
+func callReference(ctx context.Context, compiled *extism.CompiledPlugin, in abi.Invocation) ([]byte, error) {
+	plugin, err := compiled.Instance(ctx, extism.PluginInstanceConfig{})
+	if err != nil {
+		return nil, err
+	}
+	input, err := json.Marshal(map[string]any{"params": map[string]any{"name": in.Tool, "arguments": in.Arguments}})
+	if err != nil {
+		return nil, err
+	}
+	code, out, err := plugin.CallWithContext(ctx, "call", input)
+	if err != nil || code != 0 {
+		return nil, fmt.Errorf("call: code %d: %w", code, err)
+	}
+	out = bytes.Clone(out)
+	return out, plugin.Close(ctx)
+}

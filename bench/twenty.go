@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	modules = 20
+	starts  = 7 // of which the median counts
+)
+
+// twenty measures a server with twenty Go modules of its own beside the shipped
+// ones: its first start, the next ones, and what it needs when nobody calls.
+func twenty(ctx context.Context, r *report, hutch, scratch string) error {
+	tools, state := filepath.Join(scratch, "tools"), filepath.Join(scratch, "state")
+	if err := makeModules(ctx, tools); err != nil {
+		return err
+	}
+	first, _, err := start(ctx, hutch, tools, state, 0)
+	if err != nil {
+		return err
+	}
+	var known []time.Duration
+	for range starts {
+		took, _, err := start(ctx, hutch, tools, state, 0)
+		if err != nil {
+			return err
+		}
+		known = append(known, took)
+	}
+	empty := filepath.Join(scratch, "empty")
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return err
+	}
+	_, resident, err := start(ctx, hutch, tools, state, 2*time.Second)
+	if err != nil {
+		return err
+	}
+	_, bare, err := start(ctx, hutch, empty, state, 2*time.Second)
+	if err != nil {
+		return err
+	}
+	slices.Sort(known)
+	r.add(
+		figure{Name: "start with 20 known modules", Value: milliseconds(known[starts/2]), Unit: "ms", AtMost: 300}.
+			beside("first start", milliseconds(first)),
+		figure{Name: "parent, idle with 20 modules", Value: resident, Unit: "MB", AtMost: 80}.
+			beside("with none", bare),
+	)
+	return nil
+}
+
+// makeModules builds one guest and writes it twenty times, each with a tool of
+// another name and so with other bytes.
+func makeModules(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	built := filepath.Join(dir, "guest")
+	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", built, "./guest")
+	build.Dir, build.Env, build.Stderr = "bench", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm"), os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the guest: %w", err)
+	}
+	wasm, err := os.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(built); err != nil {
+		return err
+	}
+	const name = "bench_echo_"
+	if !bytes.Contains(wasm, []byte(name+"00")) {
+		return errors.New("the guest's tool name is not in its file as one piece")
+	}
+	for i := range modules {
+		own := bytes.ReplaceAll(wasm, []byte(name+"00"), fmt.Appendf(nil, "%s%02d", name, i))
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("echo%02d.wasm", i)), own, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start runs a server until it is ready and has then been idle for a while. It
+// returns how long it took to be ready, and its resident memory in MB at the end.
+func start(ctx context.Context, hutch, tools, state string, idle time.Duration) (time.Duration, float64, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return 0, 0, err
+	}
+	var said bytes.Buffer
+	server := exec.CommandContext(ctx, hutch, "serve", "--tools", tools, "--state", state, "--addr", addr)
+	server.Stderr = &said
+	server.Cancel = func() error { return server.Process.Signal(os.Interrupt) }
+	server.WaitDelay = 10 * time.Second
+	began := time.Now()
+	if err := server.Start(); err != nil {
+		return 0, 0, err
+	}
+	defer func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	}()
+	if err := awaitReady(ctx, "http://"+addr+"/readyz"); err != nil {
+		return 0, 0, fmt.Errorf("%w; it said: %s", err, said.String())
+	}
+	took := time.Since(began)
+	time.Sleep(idle)
+	resident, err := residentMB(server.Process.Pid)
+	return took, resident, err
+}
+
+func awaitReady(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			if err := resp.Body.Close(); err != nil {
+				return err
+			}
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the server did not get ready: %w", ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// residentMB reads VmRSS, in units of 10^6 bytes.
+func residentMB(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kib * 1024 / 1e6, err
+		}
+	}
+	return 0, errors.New("no VmRSS in /proc: this needs Linux")
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
