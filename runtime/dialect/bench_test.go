@@ -62,3 +62,32 @@ func benchmarked(b *testing.B, name string) *Guest {
 	})
 	return g
 }
+
+// BenchmarkLoad loads a Go guest: compiling it, and from the cache.
+func BenchmarkLoad(b *testing.B) {
+	wasm, err := os.ReadFile(goBuild(b, "pdkguest", true))
+	if err != nil {
+		b.Fatal(err)
+	}
+	load := func(b *testing.B, o Options) {
+		g, err := Load(b.Context(), wasm, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := g.Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("compile", func(b *testing.B) {
+		for b.Loop() {
+			load(b, Options{})
+		}
+	})
+	b.Run("cached", func(b *testing.B) {
+		o := Options{CacheDir: b.TempDir()}
+		load(b, o)
+		for b.Loop() {
+			load(b, o)
+		}
+	})
+}

@@ -132,7 +132,7 @@ func TestConcurrentCalls(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 16 {
 			wg.Go(func() {
-				for j := range 20 {
+				for j := range 10 {
 					want := fmt.Sprintf(`{"i":%d,"j":%d}`, i, j)
 					out, _, err := g.Call(t.Context(), uint64(i), abi.Invocation{Arguments: json.RawMessage(want)})
 					if err != nil || !strings.Contains(string(out), want) {

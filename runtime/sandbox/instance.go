@@ -68,7 +68,7 @@ var errNoRoom = errors.New("no memory for another instance")
 
 // startPanic says why an instantiation ended in a panic.
 func (in *Instance) startPanic(v any) error {
-	if v == errNoRoom {
+	if err, ok := v.(error); ok && errors.Is(err, errNoRoom) {
 		return abi.Failf(abi.ClassLimit, "%s: fewer calls at a time, or a higher limit for the process", errNoRoom)
 	}
 	return in.failure(enginePanic(v), false)

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 func TestMapping(t *testing.T) {
 	const page = 64 << 10
@@ -25,8 +28,8 @@ func TestMapping(t *testing.T) {
 
 func TestReservingTooMuch(t *testing.T) {
 	defer func() {
-		if v := recover(); v != errNoRoom {
-			t.Errorf("recovered %v", v)
+		if err, ok := recover().(error); !ok || !errors.Is(err, errNoRoom) {
+			t.Errorf("recovered %v", err)
 		}
 	}()
 	reserve(0, 1<<62)

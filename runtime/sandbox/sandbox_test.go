@@ -44,9 +44,9 @@ func hutchHost() HostModule {
 			panic("the password is swordfish")
 		}},
 		{"result_read", wasmbin.FuncType{Params: types(i32, i32, i32), Results: types(i32)}, func(context.Context, *Instance, []uint64) {}},
-		{"kv_set", wasmbin.FuncType{Params: types(i32, i32), Results: types(i64)}, func(context.Context, *Instance, []uint64) {
-			var none map[string]int
-			none["a"] = 1
+		{"kv_set", wasmbin.FuncType{Params: types(i32, i32), Results: types(i64)}, func(_ context.Context, _ *Instance, stack []uint64) {
+			none := make([]int, 0)
+			stack[0] = uint64(none[len(stack)])
 		}},
 	}}
 }
@@ -58,12 +58,16 @@ func compiled(t *testing.T, wasm []byte, o Options) *Module {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := m.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closed(t, m) })
 	return m
+}
+
+// closed closes a module or an instance.
+func closed(t *testing.T, c interface{ Close(context.Context) error }) {
+	t.Helper()
+	if err := c.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
 }
 
 // run calls the export call of a new instance and returns what it wrote.
@@ -76,11 +80,7 @@ func run(t *testing.T, m *Module) (string, *recorder, error) {
 	if err != nil {
 		return "", r, err
 	}
-	defer func() {
-		if err := in.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer closed(t, in)
 	_, err = in.Call(t.Context(), "call")
 	return r.out.String(), r, err
 }
@@ -114,9 +114,9 @@ func TestFailures(t *testing.T) {
 			if m, err := Compile(t.Context(), tt.wasm, Options{Hosts: []HostModule{hutchHost()}}); err != nil {
 				got = err.Error()
 			} else {
-				defer m.Close(t.Context())
 				_, _, err := run(t, m)
 				got = errorText(err)
+				closed(t, m)
 			}
 			if got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
@@ -192,7 +192,7 @@ func TestD15_FeaturesArePinned(t *testing.T) {
 	for name, code := range modules {
 		if m, err := Compile(t.Context(), unhex(t, code), Options{}); err == nil {
 			t.Errorf("%s compiles", name)
-			m.Close(t.Context())
+			closed(t, m)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func TestMemoryAccessIsChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close(t.Context())
+	defer closed(t, in)
 	const size = 17 * abi.PageBytes
 	tests := []struct {
 		ptr, n uint32
@@ -283,7 +283,7 @@ func TestSleepEndsWithTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close(t.Context())
+	defer closed(t, in)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	if _, err := in.Call(ctx, "call"); err != nil || r.out.String() != "awake" {
@@ -307,7 +307,7 @@ func TestCallingWhatIsNotThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close(t.Context())
+	defer closed(t, in)
 	if _, err := in.Call(t.Context(), "nope"); errorText(err) != `module: export "nope" is missing` {
 		t.Error(err)
 	}
@@ -367,7 +367,7 @@ func TestPanicInTheLineSink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close(t.Context())
+	defer closed(t, in)
 	if _, err := in.Call(t.Context(), "call"); errorText(err) != "internal: a host function failed; the log says how" {
 		t.Error(err)
 	}

@@ -37,6 +37,7 @@ type assembler struct {
 	index    map[string]uint32 // defined functions by name, without nImports
 	data     []byte
 	dataAt   map[string]uint32
+	letters  int64 // that Output steps write
 	hasStart bool
 	start    uint32
 }

@@ -128,12 +128,13 @@ func (c *code) write() *code {
 	return c.call(c.a.function("write", sig(i32s(2), ""), writeV1))
 }
 
-// outputBlockBytes is what a v1 guest allocates for its output.
-const outputBlockBytes = 4 << 20
+// outputBlockBytes is what a v1 guest allocates for its output, beside what its
+// Output steps write.
+const outputBlockBytes = 512 << 10
 
 func writeV1(c *code) {
 	c.global(globalBlock).op(opI64Eqz, opIf, void)
-	c.i64(outputBlockBytes).call(c.extism("alloc", i64s(1), i64s(1))).setGlobal(globalBlock)
+	c.i64(outputBlockBytes + c.a.letters).call(c.extism("alloc", i64s(1), i64s(1))).setGlobal(globalBlock)
 	c.op(opEnd)
 	c.repeat(c.word(0), func(c *code) { c.get(1) }, func(c *code) {
 		c.global(globalBlock).global(globalSize).op(opI64Add)

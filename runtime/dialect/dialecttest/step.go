@@ -36,7 +36,8 @@ func structured(inner Step) Step {
 	}
 }
 
-// Echo writes a result whose structured content is the call's input.
+// Echo writes a result whose structured content is the call's input, which may
+// have 500 KB in a v1 guest.
 func Echo() Step { return structured(copyInput) }
 
 func copyInput(c *code) {
@@ -55,6 +56,7 @@ func copyInput(c *code) {
 func Output(n int) Step {
 	letters := strings.Repeat("x", 1024)
 	return func(c *code) {
+		c.a.letters += int64(n)
 		Write(`{"content":[{"type":"text","text":"`)(c)
 		c.repeat(c.word(1), times(n/1024), func(c *code) { c.text(letters).write() })
 		Write(`"}]}`)(c)
