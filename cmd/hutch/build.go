@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/urfave/cli/v2"
@@ -27,7 +28,7 @@ func buildCommand(p program) *cli.Command {
 		Usage:     "build a module, check it and write its description into it",
 		UsageText: "hutch build [DIR | PACKAGE | FILE.wasm] [flags]",
 		Flags: append(stateFlags(), jsonFlag("what was built"),
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE` to write, or a folder to write into (default: NAME.wasm in DIR)"}),
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE`: where to write, or a folder to write into (default: NAME.wasm in DIR)"}),
 		Action: func(c *cli.Context) error { return runBuild(c, p) },
 		Description: `DIR holds a Go module or a package of one (default: the current folder). A FILE.wasm is not built,
 only checked and stamped. Nothing is written if a check fails.
@@ -197,8 +198,19 @@ func outPath(named, fallback string) (string, error) {
 // stamp writes what the module says about itself into it, so that it is listed
 // before it was ever compiled.
 func (w *workbench) stamp(ctx context.Context, name string, body []byte) ([]byte, error) {
-	raw, err := w.describe(ctx, name, body)
+	checked, err := w.check(body)
 	if err != nil {
+		return nil, err
+	}
+	kind, err := dialect.Recognise(checked)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := w.describe(ctx, name, digestOf(body), checked)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dialect.ParseDescription(kind, raw); err != nil {
 		return nil, err
 	}
 	var manifest bytes.Buffer

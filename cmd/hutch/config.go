@@ -116,20 +116,20 @@ const (
 // folderFlags are the flags of every command that looks at folders of modules.
 func folderFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: flagTools, Usage: "`DIR` with modules; may be repeated (default: ./tools; env HUTCH_TOOLS)"},
+		&cli.StringSliceFlag{Name: flagTools, Usage: "`DIR`: folder with modules; may be repeated (default: ./tools; env HUTCH_TOOLS)"},
 	}, stateFlags()...)
 }
 
 // stateFlags are the flags of every command that runs a module.
 func stateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: flagState, Usage: "`DIR` for caches and kept modules (default: hutch in your state folder; env HUTCH_STATE)"},
-		&cli.StringFlag{Name: flagConfig, Usage: "configuration `FILE`; read only if named (default: none; env HUTCH_CONFIG)"},
+		&cli.StringFlag{Name: flagState, Usage: "`DIR`: folder for caches and kept modules (default: hutch in your state folder; env HUTCH_STATE)"},
+		&cli.StringFlag{Name: flagConfig, Usage: "`FILE`: configuration; read only if named (default: none; env HUTCH_CONFIG)"},
 	}
 }
 
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: flagAddr, Usage: "loopback `HOST:PORT` to listen on (default: " + defaultAddr + "; env HUTCH_ADDR)"}
+	return &cli.StringFlag{Name: flagAddr, Usage: "`HOST:PORT`: loopback address to listen on (default: " + defaultAddr + "; env HUTCH_ADDR)"}
 }
 
 func jsonFlag(what string) cli.Flag {

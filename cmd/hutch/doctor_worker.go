@@ -51,19 +51,29 @@ const (
 	probeAnswer = "alive"
 )
 
-// probe assembles a native module with one tool (docs/tool-authors.md, "What a
-// module is"): describe and call each write a text that lies in its memory.
+// probe is a module with one tool.
 func probe() []byte {
-	said := `{"tools":[{"name":"` + probeTool + `","description":"Answers.","inputSchema":{"type":"object"}}]}`
-	answer := `{"content":[{"type":"text","text":"` + probeAnswer + `"}]}`
+	return fixedModule(`{"tools":[{"name":"`+probeTool+`","description":"Answers.","inputSchema":{"type":"object"}}]}`,
+		`{"content":[{"type":"text","text":"`+probeAnswer+`"}]}`)
+}
+
+// fixedModule assembles a native module (docs/tool-authors.md, "What a module
+// is") whose describe and call each write a text that lies in its memory.
+func fixedModule(said, answer string) []byte {
+	return nativeModule(said+answer, wasmWriter(0, len(said)), wasmWriter(len(said), len(answer)))
+}
+
+// nativeModule assembles a module from what lies in its memory and the bodies
+// of describe and call. Function 0 is output_write.
+func nativeModule(data, describe, call string) []byte {
 	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
-		wasmSection(1, wasmList("\x60\x02\x7f\x7f\x01\x7f", "\x60\x00\x01\x7f")),             // (i32, i32) -> i32 and () -> i32
-		wasmSection(2, wasmList(wasmName("hutch:host")+wasmName("output_write")+"\x00\x00")), // function 0
-		wasmSection(3, wasmList("\x01", "\x01")),                                             // functions 1 and 2
-		wasmSection(5, wasmList("\x00\x01")),                                                 // one page
+		wasmSection(1, wasmList("\x60\x02\x7f\x7f\x01\x7f", "\x60\x00\x01\x7f")), // (i32, i32) -> i32 and () -> i32
+		wasmSection(2, wasmList(wasmName("hutch:host")+wasmName("output_write")+"\x00\x00")),
+		wasmSection(3, wasmList("\x01", "\x01")), // functions 1 and 2
+		wasmSection(5, wasmList("\x00\x01")),     // one page
 		wasmSection(7, wasmList(wasmName("memory")+"\x02\x00", wasmName("describe")+"\x00\x01", wasmName("call")+"\x00\x02")),
-		wasmSection(10, wasmList(wasmWriter(0, len(said)), wasmWriter(len(said), len(answer)))),
-		wasmSection(11, wasmList("\x00\x41\x00\x0b"+wasmName(said+answer))), // at offset 0
+		wasmSection(10, wasmList(describe, call)),
+		wasmSection(11, wasmList("\x00\x41\x00\x0b"+wasmName(data))), // at offset 0
 	)
 }
 

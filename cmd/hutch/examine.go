@@ -53,15 +53,15 @@ func (w *workbench) check(body []byte) (*wasmbin.Module, error) {
 }
 
 // describe asks the module itself, whatever its manifest says.
-func (w *workbench) describe(ctx context.Context, name string, body []byte) ([]byte, error) {
-	checked, err := w.check(body)
-	if err != nil {
-		return nil, err
-	}
-	return w.pool.Describe(ctx, worker.Module{
-		Name: name, Digest: digestOf(body), Limits: w.cfg.Limits.Call,
+func (w *workbench) describe(ctx context.Context, name, digest string, checked *wasmbin.Module) ([]byte, error) {
+	raw, err := w.pool.Describe(ctx, worker.Module{
+		Name: name, Digest: digest, Limits: w.cfg.Limits.Call,
 		Bytes: func() ([]byte, error) { return checked.Stripped(), nil },
 	})
+	if err != nil {
+		return nil, fmt.Errorf("describe: %w", err)
+	}
+	return raw, nil
 }
 
 // mount admits body to a registry of its own. What came of it is in the view;
@@ -100,7 +100,7 @@ func rejection(m registry.Module) error {
 	if m.Status != tool.Rejected {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", tool.ErrRejected, m.Name, m.Reason)
+	return fmt.Errorf("%s: %s", m.Name, m.Reason)
 }
 
 func digestOf(body []byte) string {

@@ -61,7 +61,8 @@ func writeRows(b *bytes.Buffer, title string, rows [][2]string) {
 }
 
 // flagLine returns how a flag is typed and what it does. The word in backquotes
-// in its usage stands for its value.
+// in its usage stands for its value; one that only stands there for that, with a
+// colon after it, is left out of the text.
 func flagLine(flag cli.Flag) [2]string {
 	var names []string
 	for _, name := range flag.Names() {
@@ -78,6 +79,7 @@ func flagLine(flag cli.Flag) [2]string {
 	if _, rest, ok := strings.Cut(usage, "`"); ok {
 		word, _, _ := strings.Cut(rest, "`")
 		typed += " " + word
+		usage = strings.TrimPrefix(usage, "`"+word+"`: ")
 	}
 	return [2]string{typed, strings.ReplaceAll(usage, "`", "")}
 }

@@ -33,7 +33,7 @@ examples:
 
 func logFlag(level string) cli.Flag {
 	return &cli.StringFlag{Name: "log", Value: level,
-		Usage: "`LEVEL` from which on to log to standard error: debug, info, warn, error (default: " + level + ")"}
+		Usage: "log `LEVEL` and above to standard error: debug, info, warn, error (default: " + level + ")"}
 }
 
 // newLogger returns a logger that writes to the stream of say.

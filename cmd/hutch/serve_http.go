@@ -12,8 +12,12 @@ import (
 	"github.com/hutch-run/hutch/protocol/mcp"
 )
 
-// grace is how long calls may go on after the first signal.
-const grace = 5 * time.Second
+const (
+	// grace is how long calls may go on after the first signal.
+	grace = 5 * time.Second
+	// linger is how long connections without a call may.
+	linger = 500 * time.Millisecond
+)
 
 // Serve runs the app and answers on l until ctx ends; it then gives running
 // calls a few seconds. It closes l.
@@ -39,12 +43,11 @@ func (a *App) Serve(ctx context.Context, l net.Listener) error {
 	case err = <-watched:
 		watched <- nil
 	case <-ctx.Done():
-		a.log.Info("stopping", "grace", grace)
 	}
 	stopWatching()
-	err = errors.Join(err, shutdown(base, srv, face))
+	err = errors.Join(err, a.shutdown(base, srv, face))
 	end()
-	return errors.Join(err, unlessClosed(<-served), <-watched)
+	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched)
 }
 
 func unlessClosed(err error) error {
@@ -69,18 +72,35 @@ func launch(f func() error) chan error {
 	return done
 }
 
-// shutdown closes the listener, lets what runs finish, and cuts off what is
-// left when the grace is over. Streams that clients keep open would hold
+// shutdown closes the listener, lets calls finish that run, and cuts off what
+// is left when the grace is over. Streams that clients keep open would hold
 // http.Server.Shutdown until its deadline, so the face ends its sessions at the
-// same time.
-func shutdown(base context.Context, srv *http.Server, face *mcp.Server) error {
+// same time; and once no call is running, a connection that never sent a
+// request, for which it waits too, is not worth the rest of the grace.
+func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server) error {
+	a.log.Info("stopping", "grace", grace)
 	ctx, cancel := context.WithTimeout(base, grace)
 	defer cancel()
 	closed := launch(func() error { return srv.Shutdown(ctx) })
 	err := face.Shutdown(ctx)
-	err = errors.Join(err, <-closed)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return srv.Close()
+		a.log.Warn("calls were cut off", "after", grace)
+		err = nil
+	}
+	select {
+	case failed := <-closed:
+		return errors.Join(err, unlessCut(failed))
+	case <-time.After(linger):
+	}
+	cancel()
+	return errors.Join(err, unlessCut(<-closed))
+}
+
+// unlessCut drops the error of a shutdown that ran out of time: what was left
+// is closed with the server.
+func unlessCut(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
 	}
 	return err
 }

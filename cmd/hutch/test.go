@@ -23,7 +23,7 @@ func testCommand(p program) *cli.Command {
 		Usage:     "test a module: as Go, then with example calls in the sandbox",
 		UsageText: "hutch test [DIR | FILE.wasm] [flags]",
 		Flags: append(stateFlags(), jsonFlag("the outcome"),
-			&cli.StringFlag{Name: "calls", Usage: "`DIR` with example calls (default: testdata beside the module)"}),
+			&cli.StringFlag{Name: "calls", Usage: "`DIR`: folder with example calls (default: testdata beside the module)"}),
 		Action: func(c *cli.Context) error { return runTest(c, p) },
 		Description: `In a DIR with Go files (default: the current folder) "go test ./..." runs first, without a sandbox.
 Then the module is built and every *.json in testdata is one call in the real sandbox:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/urfave/cli/v2"
@@ -34,7 +35,7 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 	if err != nil {
 		return err
 	}
-	app, err := NewApp(cfg, p, log)
+	app, err := NewApp(cfg, p, slog.New(guestLines{log.Handler(), say}))
 	if err != nil {
 		return err
 	}
@@ -44,4 +45,44 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 	}
 	say.done()
 	return f(c.Context, app, say)
+}
+
+// guestLines shows what a tool logs as lines of its own, whatever the log's
+// level: somebody who calls a tool by hand wants to see them.
+type guestLines struct {
+	slog.Handler
+	say *voice
+}
+
+// guestMessage is the message under which the registry logs what tools log.
+const guestMessage = "tool log"
+
+// Enabled lets everything through, to be looked at by Handle.
+func (h guestLines) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle writes a tool's line, or hands a record on that passes the level.
+func (h guestLines) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message != guestMessage {
+		if h.Handler.Enabled(ctx, r.Level) {
+			return h.Handler.Handle(ctx, r)
+		}
+		return nil
+	}
+	fields := map[string]string{}
+	r.Attrs(func(a slog.Attr) bool {
+		fields[a.Key] = a.Value.String()
+		return true
+	})
+	h.say.line("%s: %s", fields["tool"], fields["line"])
+	return nil
+}
+
+// WithAttrs keeps the wrapper.
+func (h guestLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return guestLines{h.Handler.WithAttrs(attrs), h.say}
+}
+
+// WithGroup keeps the wrapper.
+func (h guestLines) WithGroup(name string) slog.Handler {
+	return guestLines{h.Handler.WithGroup(name), h.say}
 }

@@ -18,10 +18,10 @@ func toolsCallCommand(p program) *cli.Command {
 		Name:      "call",
 		Usage:     "call a tool and print its answer",
 		UsageText: "hutch tools call NAME [JSON | @FILE | -] [flags]",
-		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("warn")),
+		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("error")),
 		Action:    func(c *cli.Context) error { return runToolsCall(c, p) },
 		Description: `The arguments are a JSON object (default: {}); @FILE reads them from a file, - from standard input.
-The text of the answer goes to standard output. An interrupt cancels the call.
+The text of the answer goes to standard output, what the tool logs to standard error. An interrupt cancels the call.
 ` + exitCodeHelp + `
 
 examples:

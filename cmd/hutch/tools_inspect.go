@@ -124,17 +124,17 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 		return in, nil // m.Reason says so
 	}
 	in.structure(checked)
-	return in, bench.confirm(c.Context, &in, m, body, checked)
+	return in, bench.confirm(c.Context, &in, m, checked)
 }
 
 // confirm asks a module that carries its description for it, since the two
 // must be the same.
-func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Module, body []byte, checked *wasmbin.Module) error {
+func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Module, checked *wasmbin.Module) error {
 	manifest, has := checked.Custom[manifestSection]
 	if in.Status == tool.Rejected || !has {
 		return nil
 	}
-	raw, err := w.describe(ctx, in.Module, body)
+	raw, err := w.describe(ctx, in.Module, in.Digest, checked)
 	if err == nil {
 		err = sameDescription(dialect.Kind(in.Dialect), manifest, raw)
 	}

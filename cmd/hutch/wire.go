@@ -77,17 +77,18 @@ func newPool(cfg Config, st state, command []string, log *slog.Logger) (*worker.
 	})
 }
 
-// Run watches the folders and admits what it finds until ctx ends.
+// Run watches the folders and admits what it finds until ctx ends. The first
+// look waits a moment for files that are being written, so that what was put
+// there just before the start is in the first answer.
 func (a *App) Run(ctx context.Context) {
-	first := true
-	a.watcher.Run(ctx, func(found []tool.Candidate) {
-		a.apply(ctx, found)
-		if first && ctx.Err() == nil {
-			first = false
-			close(a.ready)
-			a.prune(found)
-		}
-	})
+	found := a.watcher.Scan(ctx)
+	a.apply(ctx, found)
+	if ctx.Err() != nil {
+		return
+	}
+	close(a.ready)
+	a.prune(found)
+	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
 }
 
 // Load looks at the folders once, for a command that does not watch.

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/worker/workertest"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "write what commands print into the scripts")
+
+// workerEnv tells the hutch of a script which program is its worker. The test
+// binary may be built with the race detector, and a worker must not be.
+const workerEnv = "HUTCH_SCRIPT_WORKER"
+
+func TestMain(m *testing.M) {
+	testscript.Main(suite{m}, map[string]func(){"hutch": func() { os.Exit(run(os.Args, scriptProgram())) }})
+}
+
+// suite removes the worker that tests built.
+type suite struct{ m *testing.M }
+
+func (s suite) Run() int { return workertest.Main(s.m) }
+
+// scriptProgram is the hutch of a script: nothing is shipped with it, so that a
+// list is the same whether or not the tools were built.
+func scriptProgram() program {
+	none, err := toolswasm.Open(fstest.MapFS{})
+	if err != nil {
+		panic(err)
+	}
+	return program{
+		name: "hutch", stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+		worker: []string{os.Getenv(workerEnv)}, shipped: none,
+	}
+}
+
+// TestScript runs testdata/script/*.txtar: what a user types, and what comes
+// back. Besides testscript's own commands there are
+//
+//	exits CODE COMMAND...       run a command that ends with that exit code
+//	module FILE SAID ANSWER     make a module whose texts are in two files
+//	endless FILE SAID           make one whose call never ends
+//	logging FILE SAID ANSWER    make one that logs "look: \x1b[31m" before it answers
+//	stamp FILE MODULE SAID      write a description into a module, true or not
+//	unhex FILE DIGITS           make a file from hexadecimal digits
+func TestScript(t *testing.T) {
+	command := workertest.Command(t)
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(workerEnv, command[0])
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
+			e.Setenv("GOPROXY", "off") // whatever is built is built offline
+			e.Setenv("GOTOOLCHAIN", "local")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex,
+		},
+	})
+}
+
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	found := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		found = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if found != want {
+		ts.Fatalf("exit code %d, want %d", found, want)
+	}
+}
+
+func cmdModule(ts *testscript.TestScript, _ bool, args []string) {
+	said, answer := strings.TrimSpace(ts.ReadFile(args[1])), strings.TrimSpace(ts.ReadFile(args[2]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), fixedModule(said, answer), 0o644))
+}
+
+func cmdEndless(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), endlessModule(strings.TrimSpace(ts.ReadFile(args[1]))), 0o644))
+}
+
+// endlessModule describes itself and then calls for ever.
+func endlessModule(said string) []byte {
+	return nativeModule(said, wasmWriter(0, len(said)), wasmName("\x00"+wasmForever+"\x00\x0b"))
+}
+
+// wasmForever is a loop that branches to itself.
+const wasmForever = "\x03\x40\x0c\x00\x0b"
+
+func cmdUnhex(ts *testscript.TestScript, _ bool, args []string) {
+	body, err := hex.DecodeString(strings.Join(args[1:], ""))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), body, 0o644))
+}
+
+func cmdStamp(ts *testscript.TestScript, _ bool, args []string) {
+	body, err := wasmbin.AppendCustom([]byte(ts.ReadFile(args[1])), manifestSection, []byte(strings.TrimSpace(ts.ReadFile(args[2]))))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), body, 0o644))
+}
+
+func cmdLogging(ts *testscript.TestScript, _ bool, args []string) {
+	said, answer := strings.TrimSpace(ts.ReadFile(args[1])), strings.TrimSpace(ts.ReadFile(args[2]))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), loggingModule(said, answer, "look: \x1b[31m", ""), 0o644))
+}
+
+// loggingModule is fixedModule that also imports log, as function 1, and calls
+// it with level info and then runs what then says.
+func loggingModule(said, answer, line, then string) []byte {
+	log := "\x41\x02\x41" + wasmInt(len(said+answer)) + "\x41" + wasmInt(len(line)) + "\x10\x01"
+	write := "\x41" + wasmInt(len(said)) + "\x41" + wasmInt(len(answer)) + "\x10\x00"
+	host := func(name, kind string) string { return wasmName("hutch:host") + wasmName(name) + "\x00" + kind }
+	return slices.Concat([]byte("\x00asm\x01\x00\x00\x00"),
+		wasmSection(1, wasmList("\x60\x02\x7f\x7f\x01\x7f", "\x60\x00\x01\x7f", "\x60\x03\x7f\x7f\x7f\x00")),
+		wasmSection(2, wasmList(host("output_write", "\x00"), host("log", "\x02"))),
+		wasmSection(3, wasmList("\x01", "\x01")),
+		wasmSection(5, wasmList("\x00\x01")),
+		wasmSection(7, wasmList(wasmName("memory")+"\x02\x00", wasmName("describe")+"\x00\x02", wasmName("call")+"\x00\x03")),
+		wasmSection(10, wasmList(wasmWriter(0, len(said)), wasmName("\x00"+log+then+write+"\x0b"))),
+		wasmSection(11, wasmList("\x00\x41\x00\x0b"+wasmName(said+answer+line))),
+	)
+}

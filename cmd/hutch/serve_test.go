@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/worker/workertest"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
+)
+
+// patient bounds what must happen in a moment; it never decides a test that
+// passes.
+const patientFor = 30 * time.Second
+
+// served is a running [App] on a port of its own.
+type served struct {
+	app   *App
+	tools string // its folder
+	url   string
+	stop  context.CancelFunc
+	done  chan error
+}
+
+func startServe(t *testing.T, change func(*Config)) *served {
+	t.Helper()
+	none, err := toolswasm.Open(fstest.MapFS{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, err := defaultLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Tools: []string{t.TempDir()}, State: filepath.Join(t.TempDir(), "state"), Addr: "127.0.0.1:0", Limits: limits}
+	if change != nil {
+		change(&cfg)
+	}
+	app, err := NewApp(cfg, program{worker: workertest.Command(t), shipped: none}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listen(context.Background(), cfg.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s := &served{app: app, tools: cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
+	s.done = launch(func() error { return app.Serve(ctx, l) })
+	return s
+}
+
+// end stops the server and checks that nothing of it is left, or of clients.
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.halt(t)
+	http.DefaultClient.CloseIdleConnections()
+	goleak.VerifyNone(t)
+}
+
+func (s *served) halt(t *testing.T) {
+	t.Helper()
+	s.stop()
+	if err := <-s.done; err != nil {
+		t.Error(err)
+	}
+	if err := s.app.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// drop puts a module into the folder as a careful program does.
+func (s *served) drop(t *testing.T, name string, body []byte) {
+	t.Helper()
+	if err := writeAtomic(filepath.Join(s.tools, name), body); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *served) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	r, err := http.Get(s.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// connect returns a client, and a channel that gets a value for each change of
+// the list.
+func (s *served) connect(t *testing.T) (*sdk.ClientSession, chan struct{}) {
+	t.Helper()
+	changed := make(chan struct{}, 100)
+	session, err := connectTo(t.Context(), s.url, func() { changed <- struct{}{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session, changed
+}
+
+// connectTo connects as a host of the time before 2026-07-28 does.
+func connectTo(ctx context.Context, url string, changed func()) (*sdk.ClientSession, error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed() },
+	})
+	return client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: &http.Transport{}}},
+		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+}
+
+func greeter(tool, text string) []byte {
+	return fixedModule(`{"tools":[{"name":"`+tool+`","description":"Says something.","inputSchema":{"type":"object","properties":{}}}]}`,
+		`{"content":[{"type":"text","text":"`+text+`"}]}`)
+}
+
+func callText(t *testing.T, session *sdk.ClientSession, name string) string {
+	t.Helper()
+	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: map[string]any{}})
+	if err != nil {
+		return err.Error()
+	}
+	if len(r.Content) != 1 {
+		t.Fatalf("%d blocks", len(r.Content))
+	}
+	return r.Content[0].(*sdk.TextContent).Text
+}
+
+func await(t *testing.T, changed chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(patientFor):
+		t.Fatal("no change was told")
+	}
+}
+
+// A module that is put into the folder is there, one that is written over is
+// another, and one that is taken away is gone: without a restart, and told.
+func TestServeFollowsTheFolder(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.end(t)
+	<-s.app.ready
+	if code, body := s.get(t, "/readyz"); code != 200 || body != "ready\n" {
+		t.Errorf("readyz: %d %q", code, body)
+	}
+	session, changed := s.connect(t)
+	defer func() {
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if got := callText(t, session, "hi"); !strings.Contains(got, "Tool not found: hi") {
+		t.Errorf("before: %q", got)
+	}
+
+	s.drop(t, "hi.wasm", greeter("hi", "one"))
+	await(t, changed)
+	if got := callText(t, session, "hi"); got != "one" {
+		t.Errorf("dropped: %q", got)
+	}
+	s.drop(t, "hi.wasm", []byte("not a module"))
+	s.drop(t, "ho.wasm", greeter("ho", "two"))
+	await(t, changed)
+	if got := callText(t, session, "hi") + callText(t, session, "ho"); got != "onetwo" {
+		t.Errorf("a broken version took the place of a good one: %q", got)
+	}
+	for _, name := range []string{"hi.wasm", "ho.wasm"} {
+		if err := os.Remove(filepath.Join(s.tools, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, changed)
+	if got := callText(t, session, "hi"); !strings.Contains(got, "Tool not found: hi") {
+		t.Errorf("removed: %q", got)
+	}
+}
+
+// What a scrape shows is bounded and true.
+func TestServeCounts(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.end(t)
+	s.drop(t, "bad.wasm", []byte("not a module"))
+	s.drop(t, "hi.wasm", greeter("hi", "one"))
+	session, _ := s.connect(t)
+	defer func() {
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for callText(t, session, "hi") != "one" {
+		<-s.app.ready // the folder may have been read before the file was there
+	}
+	for _, name := range []string{"nothing", "nothing2"} {
+		callText(t, session, name)
+	}
+	_, body := s.get(t, "/metrics")
+	for _, line := range []string{
+		`hutch_calls_total{status="ok",tool="hi"} 1`,
+		`hutch_calls_total{status="not_found",tool="other"} `,
+		`hutch_modules{status="ready"} 1`,
+		`hutch_modules{status="rejected"} 1`,
+		`hutch_tools 1`,
+		`hutch_workers 1`,
+		`hutch_worker_starts_total 1`,
+		`hutch_http_requests_total{code="200",route="/mcp"} `,
+		`hutch_reloads_total `,
+		`hutch_call_duration_seconds_count `,
+		`go_goroutines `,
+		`process_open_fds `,
+	} {
+		if !strings.Contains(body, "\n"+line) {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if strings.Contains(body, "nothing") {
+		t.Error("a caller's name is a label")
+	}
+}
+
+// A call that is running when hutch is told to stop gets its answer, and an
+// open stream does not hold hutch up.
+func TestServeLetsCallsFinish(t *testing.T) {
+	s := startServe(t, func(cfg *Config) { cfg.Limits.Call.Wall = time.Second })
+	said := `{"tools":[{"name":"e","description":"Never ends.","inputSchema":{"type":"object","properties":{}}}]}`
+	s.drop(t, "e.wasm", endlessModule(said))
+	session, _ := s.connect(t) // keeps a GET stream open
+	for t.Context().Err() == nil {
+		list, err := session.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Tools) == 1 {
+			break
+		}
+	}
+	answer := make(chan string, 1)
+	go func() { answer <- callText(t, session, "e") }()
+	for s.app.pool.Stats().Running == 0 {
+		if t.Context().Err() != nil {
+			t.Fatal("the call does not start")
+		}
+	}
+	s.halt(t)
+	if got := <-answer; !strings.Contains(got, "1s") && !strings.Contains(got, "time") {
+		t.Errorf("the running call got %q", got)
+	}
+	_ = session.Close() // its server is gone
+	goleak.VerifyNone(t)
+}
