@@ -30,6 +30,7 @@ type Instance struct {
 	state  any
 	ctx    context.Context // of the call that runs; what a sleep watches
 	funcs  map[string]api.Function
+	memory interface{ Free() } // nil if it lies on Go's heap
 	output [2]lineWriter
 	close  sync.Once
 }
@@ -54,7 +55,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 			in = nil
 		}
 	}()
-	mod, err := m.runtime.InstantiateModule(withMemory(in.within(ctx)), m.compiled, in.config())
+	mod, err := m.runtime.InstantiateModule(in.withMemory(in.within(ctx)), m.compiled, in.config())
 	in.flush()
 	if err != nil {
 		return in, in.failure(err, true)
@@ -180,6 +181,9 @@ func (in *Instance) Close(ctx context.Context) error {
 	in.close.Do(func() {
 		if in.module != nil {
 			err = in.module.Close(ctx)
+		}
+		if in.memory != nil {
+			in.memory.Free() // a second time, unless the module never started
 		}
 		if e := in.owner.release(ctx); err == nil {
 			err = e

@@ -5,4 +5,4 @@ package sandbox
 import "context"
 
 // withMemory leaves the instance's memory to Go's heap.
-func withMemory(ctx context.Context) context.Context { return ctx }
+func (in *Instance) withMemory(ctx context.Context) context.Context { return ctx }
