@@ -63,6 +63,7 @@ check-locks:
 check-lint:
 	@echo '==> vet'
 	@go vet ./... ./.ci/guests
+	@cd bench && go vet ./...
 	@echo '==> lint'
 	@go tool $(LINT) run ./... ./.ci/guests
 	@GOOS=wasip1 GOARCH=wasm $$(go tool -n $(LINT)) run --tests=false ./guests/...
