@@ -134,6 +134,9 @@ func (e *explainer) words(err *jsonschema.ValidationError, at any) string {
 	case *kind.Pattern:
 		return fmt.Sprintf("found %s, must match %s", described(at), cut(k.Want, 200))
 	case *kind.Format:
+		if k.Want == "regex" {
+			return fmt.Sprintf("found %s, must be a regular expression: %s", described(at), cut(fmt.Sprint(k.Err), 200))
+		}
 		return fmt.Sprintf("found %s, must be of format %s", described(at), cut(k.Want, maxShown))
 	case *kind.DependentRequired:
 		return fmt.Sprintf("missing %s, needed beside %q", quotedList(k.Missing), cut(k.Prop, maxShown))

@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 const (
-	// maxSteps bounds one validation. A plain schema takes about two steps for
-	// each JSON value; a hostile one doubles them with every level.
-	maxSteps = 2_000_000
+	// A validation may take baseSteps, and stepsPerNode more for each JSON value
+	// in what is validated. A plain schema takes about two steps for each value;
+	// a hostile one doubles them with every level.
+	baseSteps    = 100_000
+	stepsPerNode = 50
 	// maxExplainSteps bounds looking for the reasons of a refusal, which takes
 	// memory for each one.
 	maxExplainSteps = 100_000
 	// maxValidation is the backstop, should a step take longer than it should.
-	maxValidation = 3 * time.Second
+	maxValidation = 10 * time.Second
 	// maxPattern and maxProgram bound a regular expression, in bytes and in
 	// instructions once its repetitions are written out.
 	maxPattern = 1000
@@ -50,7 +52,7 @@ func (m *meter) spend(steps int64) {
 		return // compiling, which is bounded by size
 	}
 	m.ticks++
-	if m.left -= steps; m.left < 0 || m.ticks%256 == 0 && time.Now().After(m.deadline) {
+	if m.left -= steps; m.left < 0 || m.ticks%64 == 0 && time.Now().After(m.deadline) {
 		panic(errTooMuch)
 	}
 }
@@ -77,11 +79,13 @@ func eachSchema(s *jsonschema.Schema, visit func(*jsonschema.Schema)) {
 			continue
 		}
 		seen[s] = true
+		queue = append(queue, children(s)...) // before a visit takes some away
 		visit(s)
-		queue = append(queue, children(s)...)
 	}
 }
 
+// wrap puts the meter before a schema's own checks. Comparing with the values
+// of enum and const, which the library does before anything else, moves behind it.
 func (m *meter) wrap(s *jsonschema.Schema) {
 	own := s.Format
 	cost := price(s)
@@ -95,14 +99,85 @@ func (m *meter) wrap(s *jsonschema.Schema) {
 	if own != nil {
 		s.Format.Name = own.Name
 	}
+	if s.Enum != nil || s.Const != nil {
+		s.Extensions = append(s.Extensions, newChoice(m, s))
+		s.Enum, s.Const = nil, nil
+	}
+	if s.PropertyNames != nil {
+		s.Extensions = append(s.Extensions, &nameRule{s.PropertyNames})
+		s.PropertyNames = nil
+	}
+}
+
+// A nameRule is the keyword propertyNames. The library's own one reports a
+// place that it overwrites later.
+type nameRule struct{ schema *jsonschema.Schema }
+
+// Validate is called by the library, after the schema was paid for.
+func (r *nameRule) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return
+	}
+	for name := range object {
+		if ctx.Validate(r.schema, name, []string{name}) != nil {
+			ctx.AddError(&kind.PropertyNames{Property: name})
+		}
+	}
+}
+
+// A choice is the keywords enum and const of one schema.
+type choice struct {
+	meter  *meter
+	values *jsonschema.Enum
+	only   *any
+	words  map[string]bool // the strings of values
+	others []any           // the rest of values
+}
+
+func newChoice(m *meter, s *jsonschema.Schema) *choice {
+	c := &choice{meter: m, values: s.Enum, only: s.Const, words: map[string]bool{}}
+	if s.Enum == nil {
+		return c
+	}
+	for _, v := range s.Enum.Values {
+		if word, ok := v.(string); ok {
+			c.words[word] = true
+		} else {
+			c.others = append(c.others, v)
+		}
+	}
+	return c
+}
+
+// Validate is called by the library, after the schema was paid for.
+func (c *choice) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	if c.only != nil && !c.equal(ctx, v, *c.only) {
+		ctx.AddError(&kind.Const{Got: v, Want: *c.only})
+	}
+	if c.values != nil && !c.listed(ctx, v) {
+		ctx.AddError(&kind.Enum{Got: v, Want: c.values.Values})
+	}
+}
+
+func (c *choice) listed(ctx *jsonschema.ValidatorContext, v any) bool {
+	if word, ok := v.(string); ok {
+		return c.words[word]
+	}
+	return slices.ContainsFunc(c.others, func(want any) bool { return c.equal(ctx, v, want) })
+}
+
+func (c *choice) equal(ctx *jsonschema.ValidatorContext, v, want any) bool {
+	c.meter.spend(weight(want))
+	same, err := ctx.Equals(v, want)
+	return err == nil && same
 }
 
 // A tariff is what one visit of a schema costs, its sub-schemas left out.
 type tariff struct {
-	base    int64 // whatever the value is
-	choices int64 // values it is compared with, one by one
-	each    int64 // for each member of the value
-	unique  bool
+	base   int64 // whatever the value is
+	each   int64 // for each member of the value
+	unique bool
 }
 
 func price(s *jsonschema.Schema) tariff {
@@ -117,30 +192,26 @@ func price(s *jsonschema.Schema) tariff {
 			t.base += int64(len(names))
 		}
 	}
-	if s.Enum != nil {
-		t.choices = int64(len(s.Enum.Values))
-		t.base += weight(s.Enum.Values)
-	}
-	if s.Const != nil {
-		t.base += weight(*s.Const)
-	}
 	return t
 }
 
 func (t tariff) of(v any) int64 {
-	cost := t.base
 	switch v := v.(type) {
 	case map[string]any:
-		cost += t.each * int64(len(v))
+		return t.base + t.each*int64(len(v))
 	case []any:
-		cost += t.each * int64(len(v))
-		if t.unique {
-			cost += weight(v) * int64(min(len(v), 20))
+		cost := t.base + t.each*int64(len(v))
+		switch { // short arrays are compared pair by pair, others hashed
+		case t.unique && len(v) <= 20:
+			cost += weight(v) * int64(len(v))
+		case t.unique:
+			cost += weight(v)
 		}
-	default:
-		cost += weight(v) * (1 + t.choices)
+		return cost
+	case string:
+		return t.base + int64(len(v)/256)
 	}
-	return cost
+	return t.base
 }
 
 // weight is what it takes to compare or hash a value.
@@ -158,22 +229,9 @@ func weight(v any) int64 {
 	case string:
 		n += int64(len(v) / 256)
 	case json.Number:
-		n += numberWeight(string(v))
+		n += 2 // they are compared as fractions
 	}
 	return n
-}
-
-// numberWeight counts the digits that a number has when it is written out.
-func numberWeight(s string) int64 {
-	digits := int64(len(s))
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		exponent, err := strconv.ParseInt(s[i+1:], 10, 64)
-		if err != nil || exponent > 1<<20 || exponent < -1<<20 {
-			return maxSteps // nothing that CheckJSON lets pass
-		}
-		digits += max(exponent, -exponent)
-	}
-	return digits / 16
 }
 
 // children are the schemas that s refers to.
@@ -218,11 +276,13 @@ func (c *compiledSchema) pattern(text string) (jsonschema.Regexp, error) {
 		return nil, fmt.Errorf("pattern of %d bytes, at most %d", len(text), maxPattern)
 	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
+	if foreign(err) {
 		if !c.meter.running { // else it is a value, of format regex
 			c.warnings = append(c.warnings, fmt.Sprintf("pattern %q is not checked by hutch: %s", cut(text, 60), err))
-			return anything(text), nil
 		}
+		return anything(text), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	size := programSize(parsed)
@@ -234,6 +294,14 @@ func (c *compiledSchema) pattern(text string) (jsonschema.Regexp, error) {
 		return nil, err
 	}
 	return &meteredRegexp{re, int64(size), c.meter}, nil
+}
+
+// foreign reports whether a pattern may be right elsewhere: JSON Schema has the
+// syntax of JavaScript, with look-around and other things that Go leaves out.
+func foreign(err error) bool {
+	var e *syntax.Error
+	return errors.As(err, &e) && slices.Contains([]syntax.ErrorCode{syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape,
+		syntax.ErrInvalidCharRange, syntax.ErrInvalidRepeatOp, syntax.ErrInvalidRepeatSize, syntax.ErrInvalidNamedCapture}, e.Code)
 }
 
 // programSize estimates the instructions of a regular expression.

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +23,8 @@ const (
 	// maxSchemaPaths bounds the bytes of the paths to all these values, each of
 	// which the compiler keeps as a string.
 	maxSchemaPaths = 4 << 20
+	// maxDigits bounds a number; a float64 ends at 309.
+	maxDigits = 400
 	// hotSchemaCount is how many compiled schemas are kept.
 	hotSchemaCount = 128
 	// schemaURL names a schema to its compiler. Nothing is ever loaded from it.
@@ -82,16 +86,16 @@ func compileSchema(raw json.RawMessage) (c *compiledSchema, err error) {
 	compiler.UseLoader(noLoader{})
 	compiler.UseRegexpEngine(c.pattern)
 	if err := compiler.AddResource(schemaURL, doc); err != nil {
-		return nil, compileError(err)
+		return nil, compileError(doc, err)
 	}
 	if err := compiler.AddResource(schemaURL+"-inverse", map[string]any{"not": map[string]any{"$ref": schemaURL}}); err != nil {
-		return nil, compileError(err)
+		return nil, compileError(doc, err)
 	}
 	if c.full, err = compiler.Compile(schemaURL); err != nil {
-		return nil, compileError(err)
+		return nil, compileError(doc, err)
 	}
 	if c.inverse, err = compiler.Compile(schemaURL + "-inverse"); err != nil {
-		return nil, compileError(err)
+		return nil, compileError(doc, err)
 	}
 	slices.Sort(c.warnings)
 	c.warnings = slices.Compact(c.warnings)
@@ -99,10 +103,15 @@ func compileSchema(raw json.RawMessage) (c *compiledSchema, err error) {
 }
 
 // compileError says what is wrong in one line.
-func compileError(err error) error {
+func compileError(doc any, err error) error {
+	var broken *jsonschema.SchemaValidationError
+	var detail *jsonschema.ValidationError
+	if errors.As(err, &broken) && errors.As(broken.Err, &detail) {
+		e := explainer{value: doc}
+		return fmt.Errorf("is no JSON Schema: %s", problemText(e.explain(detail)))
+	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	text = strings.ReplaceAll(text, schemaURL, "schema")
-	return errors.New(cut(text, 300))
+	return errors.New(cut(strings.ReplaceAll(text, schemaURL, "schema"), 300))
 }
 
 // noLoader refuses whatever a schema points to outside itself.
@@ -112,22 +121,76 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("references stay within the schema: copy what it refers to into $defs")
 }
 
-// decode parses JSON that was checked before, keeping numbers as written.
+// decode parses JSON that was checked before, keeping numbers as written. It
+// refuses numbers that no program holds: the validator would write them out.
 func decode(raw json.RawMessage) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
-	err := dec.Decode(&v)
-	return v, err
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, holdable(v)
+}
+
+// nodes counts the values in a value, itself included.
+func nodes(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			n += nodes(value)
+		}
+	case []any:
+		for _, value := range v {
+			n += nodes(value)
+		}
+	}
+	return n
+}
+
+func holdable(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, value := range v {
+			if err := holdable(value); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err := holdable(value); err != nil {
+				return err
+			}
+		}
+	case json.Number:
+		if n := digits(string(v)); n > maxDigits {
+			return fmt.Errorf("number %s has %d digits when it is written out, at most %d", cut(string(v), maxShown), n, maxDigits)
+		}
+	}
+	return nil
+}
+
+// digits counts, roughly, what a number takes when it is written out.
+func digits(number string) int {
+	mantissa, exponent, ok := strings.Cut(strings.ToLower(number), "e")
+	if !ok {
+		return len(number)
+	}
+	n, err := strconv.Atoi(exponent)
+	if err != nil { // more than an int holds
+		return math.MaxInt
+	}
+	return len(mantissa) + max(n, -n)
 }
 
 // measure refuses schemas that would take too much to compile.
 func measure(doc any) error {
-	nodes, paths := 0, 0
+	count, paths := 0, 0
 	var walk func(v any, path int) bool
 	walk = func(v any, path int) bool {
-		nodes++
-		if paths += path; nodes > maxSchemaNodes || paths > maxSchemaPaths {
+		count++
+		if paths += path; count > maxSchemaNodes || paths > maxSchemaPaths {
 			return false
 		}
 		switch v := v.(type) {

@@ -16,9 +16,10 @@ func (c *compiledSchema) validate(raw json.RawMessage) (found []problem, err err
 	if err != nil {
 		return nil, err
 	}
+	steps := int64(baseSteps + stepsPerNode*nodes(v) + len(raw)/2)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fits, err := c.run(maxSteps, func() bool { return c.inverse.Validate(v) != nil })
+	fits, err := c.run(steps, func() bool { return c.inverse.Validate(v) != nil })
 	if fits || err != nil {
 		return nil, err
 	}

@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/worker"
+)
+
+// answering is a world with one tool, ask, that answers so.
+func answering(t *testing.T, outputSchema, answer string) *world {
+	t.Helper()
+	w := newWorld(t)
+	s := dialecttest.Spec("ask")
+	if outputSchema != "" {
+		s.OutputSchema = json.RawMessage(outputSchema)
+	}
+	w.apply(w.module("ask.wasm", dialecttest.Module{Tools: []tool.Spec{s}}))
+	w.says("ask.wasm", tool.Ready, "")
+	w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) { return []byte(answer), nil }
+	return w
+}
+
+const countSchema = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}`
+
+func TestResultsAreMadeFitForHosts(t *testing.T) {
+	tests := []struct{ name, schema, answer, want string }{
+		{"plain text", "", `{"content":[{"type":"text","text":"hi"}]}`,
+			`{"content":[{"type":"text","text":"hi"}]}`},
+		{"no content at all", "", `{"content":[]}`, `{"content":[]}`},
+		{"structure without text (35)", countSchema, `{"structuredContent":{"n": 12345678901234567890}}`,
+			`{"content":[{"type":"text","text":"{\"n\":12345678901234567890}"}],"structuredContent":{"n":12345678901234567890}}`},
+		{"structure with a picture", countSchema, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}],"structuredContent":{"n":1}}`,
+			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`},
+		{"structure with its own text", countSchema, `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`,
+			`{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`},
+		{"structure nobody announced", "", `{"structuredContent":{"x":1}}`,
+			`{"content":[{"type":"text","text":"{\"x\":1}"}],"structuredContent":{"x":1}}`},
+		{"an array as structure", `{"type":"array","items":{"type":"integer"}}`, `{"structuredContent":[1,2]}`,
+			`{"content":[{"type":"text","text":"[1,2]"}]}`},
+		{"an error without structure", countSchema, `{"content":[{"type":"text","text":"no"}],"isError":true}`,
+			`{"content":[{"type":"text","text":"no"}],"isError":true}`},
+		{"an error with structure", countSchema, `{"isError":true,"structuredContent":{"why":"no"}}`,
+			`{"content":[{"type":"text","text":"{\"why\":\"no\"}"}],"isError":true}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := answering(t, tt.schema, tt.answer)
+			res, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "ask"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := encode(res); err != nil || string(got) != tt.want {
+				t.Errorf("got %s, %v\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestResultsThatBreakTheirPromiseFail(t *testing.T) {
+	tests := []struct{ name, schema, answer, want string }{
+		{"another type", countSchema, `{"structuredContent":{"n":"1"}}`, `structuredContent: "n": found string "1", allowed is integer`},
+		{"not there", countSchema, `{"content":[{"type":"text","text":"{\"n\":1}"}]}`, "there is no structuredContent"},
+		{"null", countSchema, `{"content":[],"structuredContent":null}`, "there is no structuredContent"},
+		{"no JSON", "", `hello`, "json"},
+		{"nothing", "", ``, "nothing was written"},
+		{"key twice (E11)", "", `{"content":[],"content":[]}`, "content"},
+		{"invalid UTF-8 (E10)", "", "{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}", "invalid UTF-8"},
+		{"surrogate in UTF-8 (E10)", "", "{\"content\":[{\"type\":\"text\",\"text\":\"\xed\xa0\x80\"}]}", "invalid UTF-8"},
+		{"overlong (E10)", "", "{\"content\":[{\"type\":\"text\",\"text\":\"\xc0\x80\"}]}", "invalid UTF-8"},
+		{"too deep (E11)", "", `{"content":[],"structuredContent":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, "64"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := answering(t, tt.schema, tt.answer).text("ask", `{}`)
+			if !errors.Is(err, tool.ErrFailed) || !strings.HasPrefix(err.Error(), `tool "ask" answered what it may not: `) ||
+				!strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Call = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestResultsHaveALargestSize(t *testing.T) {
+	answer := `{"content":[{"type":"text","text":"hi"}]}`
+	w := answering(t, "", answer)
+	w.o.Limits.OutputBytes = len(answer)
+	if _, err := w.text("ask", `{}`); err != nil {
+		t.Errorf("at the limit: %v", err)
+	}
+	w.o.Limits.OutputBytes--
+	if _, err := w.text("ask", `{}`); !errors.Is(err, tool.ErrLimit) {
+		t.Errorf("one byte over: %v", err)
+	}
+}
