@@ -26,8 +26,8 @@ type decodeInput struct {
 }
 
 type decodeOutput struct {
-	Text   *string `json:"text" doc:"The bytes as text; absent if they are no UTF-8."`
-	Base64 *string `json:"base64" doc:"The bytes in base64; absent if there is a text."`
+	Text   *string `json:"text,omitempty" doc:"The bytes as text; absent if they are no UTF-8."`
+	Base64 *string `json:"base64,omitempty" doc:"The bytes in base64; absent if there is a text."`
 	Bytes  int     `json:"bytes" doc:"How many bytes it is."`
 }
 

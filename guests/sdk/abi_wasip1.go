@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -60,7 +61,7 @@ func exportDescribe() int32 {
 func exportCall() int32 {
 	in := make([]byte, inputLen())
 	if n := inputRead(0, pointer(in), int32(len(in))); int(n) != len(in) {
-		return fail("the host gave " + itoa(int(n)) + " bytes of input, not " + itoa(len(in)))
+		return fail(fmt.Sprintf("the host gave %d bytes of input, not %d", n, len(in)))
 	}
 	if served == nil {
 		return fail("the module has no tools: sdk.Serve was not called")
@@ -73,11 +74,11 @@ func exportCall() int32 {
 		return 0
 	}
 	// Nothing was written: a result that is too large is one the model can react to.
-	return writeResult(failed("the result has " + itoa(len(out)) + " bytes, more than the host takes; ask for less"))
+	return writeResult(failed(fmt.Sprintf("the result has %d bytes, more than the host takes; ask for less", len(out))))
 }
 
 func writeResult(r Result) int32 {
-	out, err := marshal(r)
+	out, err := encode(r)
 	if err != nil {
 		return fail(err.Error())
 	}
@@ -102,13 +103,16 @@ func (imports) Log(level abi.LogLevel, text string) {
 
 // Progress drops what cannot be told: no tool fails for want of an audience.
 func (imports) Progress(p Progress) {
-	if b, err := marshal(p); err == nil {
+	if b, err := encode(p); err == nil {
 		hostProgress(pointer(b), int32(len(b)))
 	}
 }
 
 func (imports) Config(key string) (string, bool) {
-	k := appendString(nil, key)
+	k, err := encode(key)
+	if err != nil {
+		return "", false
+	}
 	n := hostConfigGet(pointer(k), int32(len(k)))
 	if n < 0 || n > 1<<30 {
 		return "", false
@@ -117,15 +121,9 @@ func (imports) Config(key string) (string, bool) {
 	if got := resultRead(0, pointer(b), int32(len(b))); int64(got) != n {
 		return "", false
 	}
-	return decodeText(b)
-}
-
-// decodeText reads a JSON string; null, and anything else, is no value.
-func decodeText(b []byte) (string, bool) {
-	d := decoder{data: b}
-	if d.kindName() != "string" {
+	var value *string // null is no value
+	if err := decode(b, &value); err != nil || value == nil {
 		return "", false
 	}
-	s, err := d.text()
-	return s, err == nil && d.end() == nil
+	return *value, true
 }

@@ -6,35 +6,27 @@ import (
 	"strings"
 )
 
-// valueError says what is wrong, and where: path is like items[2].name.
-type valueError struct {
+// pathError says where something is wrong: path is like items[2].name.
+type pathError struct {
 	path string
-	text string
+	err  error
 }
 
-func (e *valueError) Error() string {
-	if e.path == "" {
-		return e.text
-	}
-	return e.path + ": " + e.text
-}
+func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
 
-func invalid(text string) error { return &valueError{text: text} }
+func (e *pathError) Unwrap() error { return e.err }
 
 // within puts a step in front of the path of err: a property's name, or [2].
 func within(step string, err error) error {
-	e := new(valueError)
-	if !errors.As(err, &e) {
-		return &valueError{path: step, text: err.Error()}
+	inner, ok := errors.AsType[*pathError](err)
+	if !ok {
+		return &pathError{step, err}
 	}
-	if e.path != "" && e.path[0] != '[' {
+	if inner.path[0] != '[' {
 		step += "."
 	}
-	return &valueError{step + e.path, e.text}
+	return &pathError{step + inner.path, inner.err}
 }
-
-// prefixed says what err is about, when that is no step of a path.
-func prefixed(subject string, err error) error { return invalid(subject + ": " + err.Error()) }
 
 // quote quotes what came from outside, cut to a readable length.
 func quote(s string) string {
@@ -45,19 +37,11 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
-// validKey reports whether every host takes s as a property's name.
-func validKey(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		if !isLetter(c) && !isDigit(c) && c != '_' && c != '-' && c != '.' {
-			return false
-		}
+// cut shortens what came from outside where quotes would mislead.
+func cut(s string) string {
+	const most = 40
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
-	return 1 <= len(s) && len(s) <= 64
+	return s
 }
-
-func containsByte(s string, c byte) bool { return strings.IndexByte(s, c) >= 0 }

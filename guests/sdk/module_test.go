@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ type output1 struct {
 	Bytes []int `json:"bytes"`
 }
 
-func (o output1) Text() string { return "there are " + itoa(len(o.Bytes)) }
+func (o output1) Text() string { return "there are " + strconv.Itoa(len(o.Bytes)) }
 
 // act does what it is told, so that one tool shows every outcome.
 func act(c *Call, in input1) (output1, error) {
@@ -52,11 +54,11 @@ func act(c *Call, in input1) (output1, error) {
 type listener struct{ lines []string }
 
 func (h *listener) Log(level abi.LogLevel, text string) {
-	h.lines = append(h.lines, "log "+itoa(int(level))+" "+text)
+	h.lines = append(h.lines, "log "+strconv.Itoa(int(level))+" "+text)
 }
 
 func (h *listener) Progress(p Progress) {
-	h.lines = append(h.lines, "progress "+format(p.Progress)+"/"+format(p.Total)+" "+p.Message)
+	h.lines = append(h.lines, fmt.Sprintf("progress %v/%v %s", p.Progress, p.Total, p.Message))
 }
 
 func (h *listener) Config(key string) (string, bool) {
@@ -95,7 +97,7 @@ func TestCall(t *testing.T) {
 		{"say", `{"what":"grüße \u0000"}`, `{"content":[{"type":"text","text":"grüße \u0000"}]}`},
 		{"whole", `{"what":""}`, `{"content":[]}`},
 		{"whole", `{"what":"x"}`, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}],"isError":true}`},
-		{"nan", `{}`, `{"content":[{"type":"text","text":"internal error in tool nan: result: n: \"x\" is no JSON number"}],"isError":true}`},
+		{"nan", `{}`, `{"content":[{"type":"text","text":"internal error in tool nan: result: json: invalid number literal \"x\""}],"isError":true}`},
 	} {
 		if got := callTool(t, &listener{}, c.name, c.args); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.name, c.args, got, c.want)
@@ -136,9 +138,12 @@ func TestHostCalls(t *testing.T) {
 // What is no call of a tool is the host's mistake, and reported as such.
 func TestCallErrors(t *testing.T) {
 	for in, want := range map[string]string{
-		``:                             "call: invalid JSON at byte 0: expected {",
-		`{"params":{"name":"act"}`:     "call: invalid JSON at byte 24: expected , or }",
-		`{}`:                           `call: missing property "params"`,
+		``:                             "call: EOF",
+		`{"params":{"name":"act"}`:     "call: unexpected EOF",
+		`{"params":{"name":"act"},}`:   "call: invalid character '}' looking for beginning of object key string",
+		`{"params":{"name":"act"}}x`:   "call: more after the JSON value",
+		`{"params":[]}`:                "call: json: cannot unmarshal array into Go struct field invocation.params of type sdk.params",
+		`{}`:                           `no tool "" in this module`,
 		`{"params":{"name":"nobody"}}`: `no tool "nobody" in this module`,
 	} {
 		if _, err := testModule.Call(&listener{}, []byte(in)); err == nil || err.Error() != want {
@@ -166,7 +171,7 @@ func TestDescribe(t *testing.T) {
 func TestAnnotations(t *testing.T) {
 	m := Module{Requests: Requests{"http": json.RawMessage(`[{"host":"api.example.org","reason":"weather"}]`)}}
 	for _, s := range []Spec{{}, {ReadOnly: true}, {Additive: true, Idempotent: true}, {ReadOnly: true, ClosedWorld: true}} {
-		s.Name, s.Description = "t"+itoa(len(m.Tools)), "Does."
+		s.Name, s.Description = "t"+strconv.Itoa(len(m.Tools)), "Does."
 		m.Tools = append(m.Tools, Define(s, act))
 	}
 	b, err := m.Describe()
@@ -233,12 +238,12 @@ func TestWireTypes(t *testing.T) {
 			tool.Result{Content: []tool.Content{{Type: "a", Text: "b", Data: "c", MIMEType: "d", URI: "e", Name: "f", Title: "g",
 				Description: "h", Size: &size, Resource: js, Annotations: js, Meta: js}}, Structured: js, IsError: true, Meta: js}},
 		{Progress{1, 2, "m"}, tool.Progress{Progress: 1, Total: 2, Message: "m"}},
-		{description{[]definition{{"a", "b", "c", js, js, annotations{}}}, Requests{"http": js}, "1"},
+		{description{[]definition{{"a", "b", "c", &schema{}, &schema{}, annotations{}}}, Requests{"http": js}, "1"},
 			tool.Description{Version: "1", Requests: tool.Requests{"http": js}, Tools: []tool.Spec{{Name: "a", Title: "b", Description: "c",
 				InputSchema: js, OutputSchema: js, Annotations: &tool.Annotations{
 					ReadOnlyHint: &no, DestructiveHint: &no, IdempotentHint: &no, OpenWorldHint: &no}}}}},
 	} {
-		got, err := marshal(c.guest)
+		got, err := encode(c.guest)
 		want, err2 := json.Marshal(c.host)
 		if err != nil || err2 != nil || !bytes.Equal(got, want) {
 			t.Errorf("got  %s, %v\nwant %s, %v", got, err, want, err2)

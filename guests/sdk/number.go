@@ -1,136 +1,54 @@
 package sdk
 
 import (
-	"reflect"
+	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 )
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-// number takes a number as it is written.
-func (d *decoder) number() (string, error) {
-	d.peek()
-	n := numberLen(d.data[d.pos:])
-	if n == 0 {
-		return "", d.syntax("expected a number")
-	}
-	d.pos += n
-	return string(d.data[d.pos-n : d.pos]), nil
-}
-
-// numberLen returns how long the number at the front of b is, 0 if there is none.
-func numberLen(b []byte) int {
-	i := 0
-	digits := func() bool {
-		start := i
-		for i < len(b) && isDigit(b[i]) {
-			i++
-		}
-		return i > start
-	}
-	next := func(set string) bool {
-		if i < len(b) && containsByte(set, b[i]) {
-			i++
-			return true
-		}
-		return false
-	}
-	next("-")
-	if !next("0") && !digits() {
-		return 0
-	}
-	if next(".") && !digits() {
-		return 0
-	}
-	if next("eE") {
-		next("+-")
-		if !digits() {
-			return 0
-		}
-	}
-	return i
-}
-
-func isJSONNumber(s string) bool { return s != "" && numberLen([]byte(s)) == len(s) }
-
-func (d *decoder) numeric(v reflect.Value, s *shape) error {
-	n, err := d.number()
-	if err != nil {
-		return err
-	}
+// checkNumber returns the JSON number n in the form that encoding/json takes for
+// s.typ, nothing rounded.
+func (s *shape) checkNumber(n string) (any, error) {
 	switch s.kind {
 	case decimal:
-		v.SetString(n)
-		return nil
-	case integer:
-		return setInteger(v, s, n)
-	case unsigned:
-		return setUnsigned(v, s, n)
+		return json.Number(n), nil
+	case number:
+		f, err := strconv.ParseFloat(n, s.typ.Bits())
+		return s.inRange(n, f, err)
 	}
-	f, err := strconv.ParseFloat(n, v.Type().Bits())
-	if err != nil {
-		return outOfRange(n, v)
-	}
-	v.SetFloat(f)
-	return s.check(f, "")
-}
-
-func setInteger(v reflect.Value, s *shape, n string) error {
 	digits, ok := wholeNumber(n)
 	if !ok {
-		return invalid(cut(n) + " is no whole number")
+		return nil, fmt.Errorf("%s is no whole number", cut(n))
 	}
-	i, err := strconv.ParseInt(digits, 10, v.Type().Bits())
+	if s.kind == unsigned {
+		u, err := strconv.ParseUint(digits, 10, s.typ.Bits())
+		return s.inRange(digits, float64(u), err)
+	}
+	i, err := strconv.ParseInt(digits, 10, s.typ.Bits())
+	return s.inRange(digits, float64(i), err)
+}
+
+// inRange returns the number n, of about that value, unless it is outside of the
+// Go type's range, as err says, or of the author's.
+func (s *shape) inRange(n string, value float64, err error) (any, error) {
 	if err != nil {
-		return outOfRange(n, v)
+		return nil, fmt.Errorf("%s is out of range for %s", cut(n), s.typ.Kind())
 	}
-	v.SetInt(i)
-	return s.check(float64(i), "")
-}
-
-func setUnsigned(v reflect.Value, s *shape, n string) error {
-	digits, ok := wholeNumber(n)
-	if !ok {
-		return invalid(cut(n) + " is no whole number")
-	}
-	u, err := strconv.ParseUint(strings.TrimPrefix(digits, "-"), 10, v.Type().Bits())
-	if err != nil || digits[0] == '-' && u != 0 {
-		return outOfRange(n, v)
-	}
-	v.SetUint(u)
-	return s.check(float64(u), "")
-}
-
-func outOfRange(n string, v reflect.Value) error {
-	return invalid(cut(n) + " is out of range for " + v.Kind().String())
-}
-
-// cut shortens a number for a message.
-func cut(n string) string {
-	if len(n) > 40 {
-		return n[:40] + "..."
-	}
-	return n
+	return json.Number(n), s.checkBounds(value, "")
 }
 
 // wholeNumber writes a JSON number as plain digits, exactly, if it is whole:
 // 5, 5.0 and 0.5e1 are all 5. Anything over 40 digits is left to fail as it is.
 func wholeNumber(n string) (string, bool) {
-	if !strings.ContainsAny(n, ".eE") {
-		return n, true
-	}
-	mantissa, exponent := n, 0
-	if i := strings.IndexAny(n, "eE"); i >= 0 {
+	unsigned, negative := strings.CutPrefix(n, "-")
+	mantissa, exponent := unsigned, 0
+	if i := strings.IndexAny(unsigned, "eE"); i >= 0 {
 		var err error
-		if exponent, err = strconv.Atoi(n[i+1:]); err != nil {
+		if exponent, err = strconv.Atoi(unsigned[i+1:]); err != nil {
 			return "", false
 		}
-		mantissa = n[:i]
-	}
-	sign := ""
-	if mantissa[0] == '-' {
-		sign, mantissa = "-", mantissa[1:]
+		mantissa = unsigned[:i]
 	}
 	before, after, _ := strings.Cut(mantissa, ".")
 	digits := strings.TrimRight(before+after, "0")
@@ -143,5 +61,9 @@ func wholeNumber(n string) (string, bool) {
 	case exponent > 40:
 		return n, true
 	}
-	return sign + digits + strings.Repeat("0", exponent), true
+	digits = strings.TrimLeft(digits, "0") + strings.Repeat("0", exponent)
+	if negative {
+		digits = "-" + digits
+	}
+	return digits, true
 }

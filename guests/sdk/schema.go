@@ -1,100 +1,103 @@
 package sdk
 
-import "strconv"
+import (
+	"bytes"
+	"encoding/json"
+)
 
-// schema returns the JSON Schema of s, compact, members in a fixed order.
-func (s *shape) schema() []byte { return s.appendSchema(nil, "") }
+// schema is a JSON Schema, in keywords that every known host takes and in the
+// order they are written. Any but the zero additionalProperties is a schema, or
+// false.
+type schema struct {
+	Type        string      `json:"type,omitempty"`
+	Format      string      `json:"format,omitempty"`
+	Description string      `json:"description,omitempty"`
+	Enum        []string    `json:"enum,omitempty"`
+	Minimum     json.Number `json:"minimum,omitempty"`
+	Maximum     json.Number `json:"maximum,omitempty"`
+	MinLength   json.Number `json:"minLength,omitempty"`
+	MaxLength   json.Number `json:"maxLength,omitempty"`
+	MinItems    json.Number `json:"minItems,omitempty"`
+	MaxItems    json.Number `json:"maxItems,omitempty"`
+	Items       *schema     `json:"items,omitempty"`
+	Properties  properties  `json:"properties,omitzero"`
+	Required    []string    `json:"required,omitempty"`
+	Additional  any         `json:"additionalProperties,omitempty"`
+	Default     any         `json:"default,omitempty"`
+}
 
-// appendSchema keeps to keywords that every known host takes.
-func (s *shape) appendSchema(b []byte, doc string) []byte {
-	b = append(b, '{')
-	if t := s.kind.schemaType(); t != "" {
-		b = appendString(appendKey(b, "type"), t)
+// properties are written in the order of the fields that they stem from.
+type properties []property
+
+type property struct {
+	name   string
+	schema *schema
+}
+
+// MarshalJSON writes an object.
+func (p properties) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, property := range p {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		s, err := encode(property.schema)
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(`"` + property.name + `":`) // a validKey
+		b.Write(s)
 	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// schema returns the JSON Schema of s, described by doc.
+func (s *shape) schema(doc string) *schema {
+	j := &schema{Type: s.kind.schemaType(), Description: doc, Enum: s.enum}
 	if isType(s.typ, "time", "Time") {
-		b = append(appendKey(b, "format"), `"date-time"`...)
+		j.Format = "date-time"
 	}
-	if doc != "" {
-		b = appendString(appendKey(b, "description"), doc)
-	}
-	if s.enum != nil {
-		b = appendStrings(appendKey(b, "enum"), s.enum)
-	}
-	b = s.appendBounds(b)
+	s.setBounds(j)
 	switch s.kind {
 	case list:
-		b = s.elem.appendSchema(appendKey(b, "items"), "")
+		j.Items = s.elem.schema("")
 	case dict:
-		b = s.appendDict(b)
+		j.Properties = properties{} // some hosts take no object without them
+		if s.elem.kind != anything {
+			j.Additional = s.elem.schema("")
+		}
 	case object:
-		b = s.appendObject(b)
-	}
-	return append(b, '}')
-}
-
-func (s *shape) appendBounds(b []byte) []byte {
-	names := boundNames[s.kind]
-	switch {
-	case s.min != nil:
-		b = append(appendKey(b, names[0]), s.min.text...)
-	case s.kind == unsigned:
-		b = append(appendKey(b, names[0]), '0')
-	}
-	if s.max != nil {
-		b = append(appendKey(b, names[1]), s.max.text...)
-	}
-	return b
-}
-
-// appendDict writes properties too: some hosts take no object without them.
-func (s *shape) appendDict(b []byte) []byte {
-	b = append(appendKey(b, "properties"), "{}"...)
-	if s.elem.kind == anything {
-		return b
-	}
-	return s.elem.appendSchema(appendKey(b, "additionalProperties"), "")
-}
-
-func (s *shape) appendObject(b []byte) []byte {
-	b = append(appendKey(b, "properties"), '{')
-	var required []string
-	for _, f := range s.fields {
-		b = f.appendSchema(appendKey(b, f.name))
-		if !f.optional {
-			required = append(required, f.name)
+		j.Properties = properties{}
+		j.Additional = false
+		for _, f := range s.fields {
+			j.addField(f)
 		}
 	}
-	b = append(b, '}')
-	if required != nil {
-		b = appendStrings(appendKey(b, "required"), required)
-	}
-	return append(appendKey(b, "additionalProperties"), "false"...)
+	return j
 }
 
-func (f field) appendSchema(b []byte) []byte {
-	b = f.shape.appendSchema(b, f.doc)
-	if f.def == nil {
-		return b
+func (s *shape) setBounds(j *schema) {
+	low, high := s.min.text(), s.max.text()
+	if s.kind == unsigned && low == "" {
+		low = "0"
 	}
-	b = appendKey(b[:len(b)-1], "default") // reopen the object
-	return append(append(b, f.def...), '}')
+	switch s.kind {
+	case text:
+		j.MinLength, j.MaxLength = low, high
+	case list:
+		j.MinItems, j.MaxItems = low, high
+	default:
+		j.Minimum, j.Maximum = low, high
+	}
 }
 
-// appendKey writes a member's name, with a comma unless it is the first.
-func appendKey(b []byte, name string) []byte {
-	if b[len(b)-1] != '{' {
-		b = append(b, ',')
+func (j *schema) addField(f field) {
+	p := f.shape.schema(f.doc)
+	p.Default = f.def
+	j.Properties = append(j.Properties, property{f.name, p})
+	if !f.optional {
+		j.Required = append(j.Required, f.name)
 	}
-	return append(strconv.AppendQuote(b, name), ':')
-}
-
-func appendStrings(b []byte, values []string) []byte {
-	b = append(b, '[')
-	for i, v := range values {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, v)
-	}
-	return append(b, ']')
 }

@@ -39,7 +39,7 @@ type everyInput struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Free     map[string]any    `json:"free,omitempty"`
 	When     time.Time         `json:"when,omitzero"`
-	Big      *big.Int          `json:"big"`
+	Big      *big.Rat          `json:"big"`
 	Maybe    *int64            `json:"maybe"`
 	Data     []byte            `json:"data,omitempty"`
 	Retries  int               `json:"retries" default:"3" max:"5"`
@@ -75,8 +75,12 @@ func TestSchemas(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		var b bytes.Buffer
-		if err := json.Indent(&b, s.schema(), "", "  "); err != nil {
-			t.Fatalf("%s: %v in %s", c.name, err, s.schema())
+		compact, err := encode(s.schema(""))
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := json.Indent(&b, compact, "", "  "); err != nil {
+			t.Fatalf("%s: %v in %s", c.name, err, compact)
 		}
 		golden.Files = append(golden.Files, txtar.File{Name: c.name, Data: append(b.Bytes(), '\n')})
 	}
@@ -103,6 +107,8 @@ type ownJSON struct{}
 
 func (*ownJSON) UnmarshalJSON([]byte) error { return nil }
 
+type small uint8
+
 // A type without a portable form is refused, in words that say what to do.
 func TestRefusedTypes(t *testing.T) {
 	for _, c := range []struct {
@@ -122,7 +128,7 @@ func TestRefusedTypes(t *testing.T) {
 		{reflect.TypeFor[struct{ X [2]int }](), "X: is a [2]int, which has no JSON form"},
 		{reflect.TypeFor[struct{ X map[int]string }](), "X: is a map[int]string; keys must be strings"},
 		{reflect.TypeFor[struct{ X error }](), "X: is the interface error, which has no JSON form"},
-		{reflect.TypeFor[struct{ X ownJSON }](), "X: is a sdk.ownJSON, which converts itself to or from JSON, so it has no derived schema"},
+		{reflect.TypeFor[struct{ X ownJSON }](), "X: is a sdk.ownJSON, which converts itself to or from JSON, so it has no derived schema; use text or a json.Number"},
 		{reflect.TypeFor[recursive](), "next[]: is a sdk.recursive, which contains itself"},
 		{reflect.TypeFor[struct {
 			X string `json:"a b"`
@@ -145,12 +151,36 @@ func TestRefusedTypes(t *testing.T) {
 		}](), `X: has max "1k", which is no number`},
 		{reflect.TypeFor[struct {
 			X int `default:"many"`
-		}](), `X: default: invalid JSON at byte 0: expected a number`},
+		}](), `X: default: "many" is no JSON`},
+		{reflect.TypeFor[struct {
+			X []int `default:"[1,\"2\"]"`
+		}](), `X: default: [1]: is a string, must be an integer`},
+		{reflect.TypeFor[struct {
+			X int `default:"3 4"`
+		}](), `X: default: "3 4" is no JSON`},
+		{reflect.TypeFor[struct{ X big.Int }](), "X: is a big.Int, which converts itself to or from JSON, so it has no derived schema; use text or a json.Number"},
+		{reflect.TypeFor[struct{ X []small }](), "X: is a []sdk.small; use a []byte, which is base64, or a []int"},
+		{reflect.TypeFor[struct{ *address }](), "address: embeds what is no struct; give the field a name"},
 		{reflect.TypeFor[struct {
 			X string `default:"c" enum:"a,b"`
 		}](), `X: default: "c" is none of a, b`},
 	} {
 		if _, err := shapeOf(c.typ, input); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.typ, err, c.want)
+		}
+	}
+}
+
+func TestRefusedOutputs(t *testing.T) {
+	for _, c := range []struct {
+		typ  reflect.Type
+		want string
+	}{
+		{reflect.TypeFor[struct{ X *int }](), "X: is a pointer, and nil would be null, which no schema here allows; add omitempty"},
+		{reflect.TypeFor[struct{ X big.Rat }](), "X: is a big.Rat, whose method MarshalText needs a pointer; use a string"},
+		{reflect.TypeFor[struct{ X json.Marshaler }](), "X: is the interface json.Marshaler, which has no JSON form"},
+	} {
+		if _, err := shapeOf(c.typ, output); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", c.typ, err, c.want)
 		}
 	}

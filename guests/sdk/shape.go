@@ -3,7 +3,10 @@ package sdk
 import (
 	"encoding"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +21,7 @@ const (
 	decimal       // json.Number
 	text          // string
 	textual       // text of a type with MarshalText and UnmarshalText
-	base64ed      // []byte
+	binary        // []byte, as base64
 	list          // slice
 	dict          // map with string keys
 	object        // struct
@@ -34,8 +37,9 @@ var typeNames = [...]string{
 
 func (k kind) schemaType() string { return typeNames[k] }
 
-// shape is a Go type prepared for its schema, for decoding and for encoding.
-// It is a finite tree, made once and then only read.
+// shape is what encoding/json makes of a Go type, prepared for its schema, for
+// checking arguments and for filling in results. It is a finite tree, made once
+// and then only read.
 type shape struct {
 	kind   kind
 	typ    reflect.Type
@@ -53,8 +57,9 @@ type field struct {
 	index    []int // for reflect.Value.FieldByIndex
 	shape    *shape
 	pointer  bool
-	optional bool   // need not be there
-	def      []byte // JSON that an absent property stands for, or nil
+	optional bool // need not be there
+	omitzero bool // has the json option of that name
+	def      any  // what an absent property stands for, as check returns it, or nil
 }
 
 // direction says which way a type's values go.
@@ -65,20 +70,14 @@ const (
 	output
 )
 
-// text is the interface of types that are text in JSON.
-func (d direction) text() reflect.Type {
+// converts reports whether encoding/json leaves the JSON of t, or its text, to
+// methods of *t.
+func (d direction) converts(t reflect.Type) (toJSON, toText bool) {
+	p := reflect.PointerTo(t)
 	if d == input {
-		return reflect.TypeFor[encoding.TextUnmarshaler]()
+		return p.Implements(reflect.TypeFor[json.Unmarshaler]()), p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 	}
-	return reflect.TypeFor[encoding.TextMarshaler]()
-}
-
-// json is the interface of types whose JSON only they know.
-func (d direction) json() reflect.Type {
-	if d == input {
-		return reflect.TypeFor[json.Unmarshaler]()
-	}
-	return reflect.TypeFor[json.Marshaler]()
+	return p.Implements(reflect.TypeFor[json.Marshaler]()), p.Implements(reflect.TypeFor[encoding.TextMarshaler]())
 }
 
 // shapeOf prepares t, or says why t has no portable JSON form.
@@ -86,10 +85,10 @@ func shapeOf(t reflect.Type, dir direction) (*shape, error) {
 	return builder{dir: dir}.build(t)
 }
 
-// builder walks a type. parents are the structs it is inside of.
+// builder walks a type.
 type builder struct {
 	dir     direction
-	parents []reflect.Type
+	parents []reflect.Type // the structs it is inside of
 }
 
 func (b builder) build(t reflect.Type) (*shape, error) {
@@ -101,7 +100,7 @@ func (b builder) build(t reflect.Type) (*shape, error) {
 	}
 	switch t.Kind() {
 	case reflect.Slice:
-		return b.list(t)
+		return b.container(list, t)
 	case reflect.Map:
 		return b.dict(t)
 	case reflect.Struct:
@@ -109,9 +108,9 @@ func (b builder) build(t reflect.Type) (*shape, error) {
 	case reflect.Interface:
 		return b.any(t)
 	case reflect.Pointer:
-		return nil, invalid("is a " + t.String() + "; pointers are for optional struct fields only")
+		return nil, fmt.Errorf("is a %s; pointers are for optional struct fields only", t)
 	}
-	return nil, invalid("is a " + t.String() + ", which has no JSON form")
+	return nil, fmt.Errorf("is a %s, which has no JSON form", t)
 }
 
 var basicKinds = map[reflect.Kind]kind{
@@ -123,75 +122,74 @@ var basicKinds = map[reflect.Kind]kind{
 
 // special returns the shape of a type that is more than its kind says, or nil.
 func (b builder) special(t reflect.Type) (*shape, error) {
+	toJSON, toText := b.dir.converts(t)
 	switch {
 	case isType(t, "time", "Duration"):
-		return nil, invalid("is a time.Duration, which has no portable JSON form; use a number of seconds, or ISO 8601 text")
+		return nil, errors.New("is a time.Duration, which has no portable JSON form; use a number of seconds, or ISO 8601 text")
+	case isType(t, "time", "Time"):
+		return &shape{kind: textual, typ: t}, nil
 	case t == reflect.TypeFor[json.Number]():
 		return &shape{kind: decimal, typ: t}, nil
 	case t == reflect.TypeFor[json.RawMessage]():
-		return b.untyped(&shape{kind: raw, typ: t})
-	case implements(t, b.dir.text()):
+		return b.untyped(raw, t)
+	case t.Kind() == reflect.Interface:
+		return nil, nil
+	case toJSON:
+		return nil, fmt.Errorf("is a %s, which converts itself to or from JSON, so it has no derived schema; use text or a json.Number", t)
+	case toText && b.dir == output && !t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return nil, fmt.Errorf("is a %s, whose method MarshalText needs a pointer; use a string", t)
+	case toText:
 		return &shape{kind: textual, typ: t}, nil
-	case implements(t, b.dir.json()):
-		return nil, invalid("is a " + t.String() + ", which converts itself to or from JSON, so it has no derived schema")
+	case t.Kind() == reflect.Slice && t.Elem() == reflect.TypeFor[byte]():
+		return &shape{kind: binary, typ: t}, nil
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		return &shape{kind: base64ed, typ: t}, nil
+		return nil, fmt.Errorf("is a %s; use a []byte, which is base64, or a []int", t)
 	}
 	return nil, nil
 }
 
 // isType compares by name: naming a type of package time here would link most of
-// that package into every tool.
+// that package into every tool (0.17 MB).
 func isType(t reflect.Type, pkg, name string) bool { return t.Name() == name && t.PkgPath() == pkg }
-
-// implements looks at the methods of *t too.
-func implements(t, iface reflect.Type) bool {
-	return t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(iface)
-}
 
 func (b builder) any(t reflect.Type) (*shape, error) {
 	if t.NumMethod() > 0 {
-		return nil, invalid("is the interface " + t.String() + ", which has no JSON form")
+		return nil, fmt.Errorf("is the interface %s, which has no JSON form", t)
 	}
-	return b.untyped(&shape{kind: anything, typ: t})
+	return b.untyped(anything, t)
 }
 
 // untyped lets values without one JSON type into outputs only: the schemas of
 // inputs go to model APIs, and some refuse a property without a type.
-func (b builder) untyped(s *shape) (*shape, error) {
+func (b builder) untyped(k kind, t reflect.Type) (*shape, error) {
 	if b.dir == input {
-		return nil, invalid("is a " + s.typ.String() + ", which has no single JSON type; use map[string]any, or a string with JSON in it")
+		return nil, fmt.Errorf("is a %s, which has no single JSON type; use map[string]any, or a string with JSON in it", t)
 	}
-	return s, nil
-}
-
-func (b builder) list(t reflect.Type) (*shape, error) {
-	elem, err := b.build(t.Elem())
-	if err != nil {
-		return nil, within("[]", err)
-	}
-	return &shape{kind: list, typ: t, elem: elem}, nil
+	return &shape{kind: k, typ: t}, nil
 }
 
 func (b builder) dict(t reflect.Type) (*shape, error) {
-	if t.Key().Kind() != reflect.String || implements(t.Key(), b.dir.text()) {
-		return nil, invalid("is a " + t.String() + "; keys must be strings")
+	if _, toText := b.dir.converts(t.Key()); toText || t.Key().Kind() != reflect.String {
+		return nil, fmt.Errorf("is a %s; keys must be strings", t)
 	}
-	if t.Elem().Kind() == reflect.Interface && t.Elem().NumMethod() == 0 {
+	if t.Elem() == reflect.TypeFor[any]() {
 		return &shape{kind: dict, typ: t, elem: &shape{kind: anything, typ: t.Elem()}}, nil
 	}
+	return b.container(dict, t)
+}
+
+// container returns the shape of a slice or map.
+func (b builder) container(k kind, t reflect.Type) (*shape, error) {
 	elem, err := b.build(t.Elem())
 	if err != nil {
 		return nil, within("[]", err)
 	}
-	return &shape{kind: dict, typ: t, elem: elem}, nil
+	return &shape{kind: k, typ: t, elem: elem}, nil
 }
 
 func (b builder) object(t reflect.Type) (*shape, error) {
-	for _, p := range b.parents {
-		if p == t {
-			return nil, invalid("is a " + t.String() + ", which contains itself")
-		}
+	if slices.Contains(b.parents, t) {
+		return nil, fmt.Errorf("is a %s, which contains itself", t)
 	}
 	b.parents = append(b.parents[:len(b.parents):len(b.parents)], t)
 	s := &shape{kind: object, typ: t}
@@ -208,9 +206,9 @@ func (b builder) addFields(s *shape, t reflect.Type, index []int) error {
 		at := append(index[:len(index):len(index)], i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		switch {
-		case name == "-" || !sf.IsExported() && !sf.Anonymous:
+		case sf.Tag.Get("json") == "-" || !sf.IsExported() && !sf.Anonymous:
 			continue
-		case sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct && !implements(sf.Type, b.dir.text()):
+		case sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct:
 			if err := b.addFields(s, sf.Type, at); err != nil {
 				return err
 			}
@@ -220,8 +218,8 @@ func (b builder) addFields(s *shape, t reflect.Type, index []int) error {
 		if err != nil {
 			return within(f.name, err)
 		}
-		if s.fieldIndex(f.name) >= 0 {
-			return within(f.name, invalid("is the name of two fields"))
+		if s.has(f.name) {
+			return within(f.name, errors.New("is the name of two fields"))
 		}
 		s.fields = append(s.fields, f)
 	}
@@ -238,20 +236,25 @@ func (b builder) field(sf reflect.StructField, index []int) (field, error) {
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "":
-		case "omitempty", "omitzero":
+		case "omitempty":
 			f.optional = true
+		case "omitzero":
+			f.optional, f.omitzero = true, true
 		default:
-			return f, invalid("has the json option " + quote(option) + "; known are omitempty and omitzero")
+			return f, fmt.Errorf("has the json option %s; known are omitempty and omitzero", quote(option))
 		}
 	}
 	if !validKey(name) {
-		return f, invalid("is no name that every host takes; use 1 to 64 of letters, digits, _, . and -")
+		return f, errors.New("is no name that every host takes; use 1 to 64 of letters, digits, _, . and -")
 	}
-	if !sf.IsExported() {
-		return f, invalid("embeds an unexported type that is no struct")
+	if sf.Anonymous && (!sf.IsExported() || sf.Type.Kind() == reflect.Pointer) {
+		return f, errors.New("embeds what is no struct; give the field a name")
 	}
 	t := sf.Type
 	if t.Kind() == reflect.Pointer {
+		if b.dir == output && !f.optional {
+			return f, errors.New("is a pointer, and nil would be null, which no schema here allows; add omitempty")
+		}
 		t, f.pointer, f.optional = t.Elem(), true, true
 	}
 	var err error
@@ -261,12 +264,20 @@ func (b builder) field(sf reflect.StructField, index []int) (field, error) {
 	return f, b.tags(&f, sf.Tag)
 }
 
-// fieldIndex returns where in s.fields the field called name is, or -1.
-func (s *shape) fieldIndex(name string) int {
-	for i := range s.fields {
-		if s.fields[i].name == name {
-			return i
+// has reports whether s has a field called name.
+func (s *shape) has(name string) bool {
+	return slices.ContainsFunc(s.fields, func(f field) bool { return f.name == name })
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// validKey reports whether every host takes s as a property's name.
+func validKey(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !isLetter(c) && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
+			return false
 		}
 	}
-	return -1
+	return 1 <= len(s) && len(s) <= 64
 }

@@ -1,6 +1,9 @@
 package sdk
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
@@ -8,8 +11,16 @@ import (
 
 // bound is one end of a range, as the author wrote it and as a number.
 type bound struct {
-	text  string
-	value float64
+	written json.Number
+	value   float64
+}
+
+// text is what stands in the schema: nothing if there is no bound.
+func (b *bound) text() json.Number {
+	if b == nil {
+		return ""
+	}
+	return b.written
 }
 
 // tags reads the constraints of a field.
@@ -40,72 +51,44 @@ func (s *shape) setEnum(tag reflect.StructTag) error {
 		s = s.elem
 	}
 	if s.kind != text {
-		return invalid("has an enum; only strings and slices of strings can")
+		return errors.New("has an enum; only strings and slices of strings can")
 	}
 	s.enum = strings.Split(values, ",")
 	return nil
 }
 
-// bound reads the tag min or max; its name in the schema depends on the kind.
+// bound reads the tag min or max. A json.Number has none: comparing it exactly
+// would need big numbers.
 func (s *shape) bound(tag reflect.StructTag, name string) (*bound, error) {
-	value, ok := tag.Lookup(name)
+	written, ok := tag.Lookup(name)
 	if !ok {
 		return nil, nil
 	}
-	if _, ok := boundNames[s.kind]; !ok {
-		return nil, invalid("has a " + name + "; only numbers, strings and slices can")
+	switch s.kind {
+	case integer, unsigned, number, text, list:
+	default:
+		return nil, fmt.Errorf("has a %s; only numbers, strings and slices can", name)
 	}
-	n, err := strconv.ParseFloat(value, 64)
-	if err != nil || !isJSONNumber(value) {
-		return nil, invalid("has " + name + " " + quote(value) + ", which is no number")
+	n, err := strconv.ParseFloat(written, 64)
+	if err != nil || !json.Valid([]byte(written)) {
+		return nil, fmt.Errorf("has %s %s, which is no number", name, quote(written))
 	}
-	return &bound{value, n}, nil
-}
-
-// boundNames are the schema keywords for the two ends of a range. A json.Number
-// has none here: comparing it exactly would need big numbers.
-var boundNames = map[kind][2]string{
-	integer: {"minimum", "maximum"}, unsigned: {"minimum", "maximum"}, number: {"minimum", "maximum"},
-	text: {"minLength", "maxLength"}, list: {"minItems", "maxItems"},
+	return &bound{json.Number(written), n}, nil
 }
 
 // setDefault takes a string's default as it is and any other as JSON, and
 // makes sure that it is a value which the field would accept.
-func (f *field) setDefault(value string) error {
-	f.def = []byte(value)
-	if f.shape.kind == text || f.shape.kind == textual {
-		f.def = appendString(nil, value)
-	}
-	f.optional = true
-	d := decoder{data: f.def}
-	if err := d.whole(reflect.New(f.shape.typ).Elem(), f.shape); err != nil {
-		return prefixed("default", err)
-	}
-	return nil
-}
-
-// check holds a decoded value to the enum and the bounds of its shape. size is
-// the number itself, or the length of a text or list; unit names what is counted.
-func (s *shape) check(size float64, unit string) error {
-	switch {
-	case s.min != nil && size < s.min.value:
-		return invalid(format(size) + unit + ", at least " + s.min.text)
-	case s.max != nil && size > s.max.value:
-		return invalid(format(size) + unit + ", at most " + s.max.text)
-	}
-	return nil
-}
-
-func (s *shape) checkEnum(value string) error {
-	if s.enum == nil {
-		return nil
-	}
-	for _, e := range s.enum {
-		if e == value {
-			return nil
+func (f *field) setDefault(written string) error {
+	var value any = written
+	if f.shape.kind.schemaType() != "string" {
+		if err := decode([]byte(written), &value); err != nil {
+			return fmt.Errorf("default: %s is no JSON", quote(written))
 		}
 	}
-	return invalid(quote(value) + " is none of " + strings.Join(s.enum, ", "))
+	var err error
+	if f.def, err = f.shape.check(value); err != nil {
+		return errors.New("default: " + err.Error()) // its path is one inside of the default
+	}
+	f.optional = true
+	return nil
 }
-
-func format(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
