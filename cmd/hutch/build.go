@@ -33,8 +33,8 @@ func buildCommand(p program) *cli.Command {
 		Description: `DIR holds a Go module or a package of one (default: the current folder). A FILE.wasm is not built,
 only checked and stamped. Nothing is written if a check fails.
 
-A build is the same bytes wherever it is made. It is this command, with these variables set and those
-without a value unset:
+With the same Go version a build is the same bytes wherever it is made. It is this command, with these
+variables set, and those without a value unset:
   ` + strings.Join(goEnv, " ") + `
   go build ` + quotedFlags() + ` -o NAME.wasm
 

@@ -59,8 +59,20 @@ func prepare(commands []*cli.Command) {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	name := strings.TrimSpace(strings.Join(commandPath(c), " "))
-	return usagef("%w", err).withHint("hutch help%s", prefixed(" ", name))
+	return usagef("%s", flagProblem(err.Error())).withHint("hutch help%s", prefixed(" ", strings.Join(commandPath(c), " ")))
+}
+
+// flagProblem says what package flag found, with flags as they are typed.
+func flagProblem(text string) string {
+	for prefix, better := range map[string]string{
+		"flag provided but not defined: -": "no flag --%s",
+		"flag needs an argument: -":        "--%s needs a value",
+	} {
+		if name, ok := strings.CutPrefix(text, prefix); ok {
+			return fmt.Sprintf(better, name)
+		}
+	}
+	return text
 }
 
 func prefixed(prefix, s string) string {

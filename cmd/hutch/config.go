@@ -153,7 +153,7 @@ func loadConfig(c *cli.Context, p program) (Config, error) {
 			return Config{}, err
 		}
 	}
-	if err := cfg.fromEnv(p.env); err != nil {
+	if err := cfg.fromEnv(p); err != nil {
 		return Config{}, err
 	}
 	if err := cfg.fromFlags(c); err != nil {
@@ -162,25 +162,45 @@ func loadConfig(c *cli.Context, p program) (Config, error) {
 	return cfg, cfg.finish(p.env)
 }
 
-func (cfg *Config) fromEnv(env func(string) string) error {
-	if v := env("HUTCH_TOOLS"); v != "" {
+func (cfg *Config) fromEnv(p program) error {
+	if v := p.env("HUTCH_TOOLS"); v != "" {
 		cfg.Tools = filepath.SplitList(v)
 	}
-	if v := env("HUTCH_STATE"); v != "" {
+	if v := p.env("HUTCH_STATE"); v != "" {
 		cfg.State = v
 	}
-	if v := env("HUTCH_ADDR"); v != "" {
+	if v := p.env("HUTCH_ADDR"); v != "" {
 		cfg.Addr = v
 	}
-	for _, key := range limitKeys {
-		name := "HUTCH_LIMIT_" + strings.ToUpper(key.name)
-		if v := env(name); v != "" {
-			if err := key.set(&cfg.Limits, v); err != nil {
-				return usagef("%s: %w", name, err)
-			}
+	for _, entry := range p.environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		key, ok := strings.CutPrefix(name, "HUTCH_LIMIT_")
+		if !ok || value == "" {
+			continue
+		}
+		if err := cfg.Limits.set(strings.ToLower(key), value); err != nil {
+			return usagef("%s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// set sets the limit called name.
+func (l *Limits) set(name, text string) error {
+	for _, key := range limitKeys {
+		if key.name == name {
+			return key.set(l, text)
+		}
+	}
+	return fmt.Errorf("no such limit; there are %s", strings.Join(limitNames(), ", "))
+}
+
+func limitNames() []string {
+	names := make([]string, len(limitKeys))
+	for i, key := range limitKeys {
+		names[i] = key.name
+	}
+	return names
 }
 
 func (cfg *Config) fromFlags(c *cli.Context) error {

@@ -154,10 +154,7 @@ func suffixed(s, suffix string) string {
 }
 
 func (f *configFile) limits(n ast.Node, l *Limits) error {
-	names := make([]string, len(limitKeys))
-	for i, key := range limitKeys {
-		names[i] = key.name
-	}
+	names := limitNames()
 	return f.each(n, "limits.", names, func(i int, v ast.Node) error {
 		text, err := f.text(v, "limits."+names[i])
 		if err != nil {

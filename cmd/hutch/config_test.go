@@ -28,6 +28,11 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 			return v
 		}
 		return "/home/ann"
+	}, environ: func() (all []string) {
+		for name, v := range env {
+			all = append(all, name+"="+v)
+		}
+		return all
 	}}
 	var cfg Config
 	var got error

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,6 +62,7 @@ var checks = []struct {
 	run  func(context.Context, patient) []finding
 }{
 	{"state folder", checkStateFolder},
+	{"cache folder", checkCache},
 	{"worker", checkWorker},
 	{"tool folders", checkToolFolders},
 	{"address", checkAddress},
@@ -128,6 +130,29 @@ func checkStateFolder(_ context.Context, who patient) []finding {
 		err = tryWriting(who.cfg.State)
 	}
 	return []finding{verdictOf("state folder", err, who.cfg.State)}
+}
+
+// checkCache says how much can be won by deleting what can be computed again.
+func checkCache(_ context.Context, who patient) []finding {
+	files, size := 0, int64(0)
+	err := filepath.WalkDir(state{who.cfg.State}.cache(), func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) { // another hutch tidied up
+			return nil
+		}
+		if err == nil {
+			files++
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return []finding{{"cache folder", verdictFail, err.Error(), "rm -r " + shellWord(state{who.cfg.State}.cache())}}
+	}
+	return []finding{{"cache folder", verdictOK, fmt.Sprintf("%d files, %s", files, formatSize(size)), ""}}
 }
 
 func tryWriting(dir string) (err error) {

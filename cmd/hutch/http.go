@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -99,7 +100,7 @@ func recovered(next http.Handler, log *slog.Logger) http.Handler {
 			if x == nil {
 				return
 			}
-			if x == http.ErrAbortHandler { // the server's own way to cut an answer off
+			if err, ok := x.(error); ok && errors.Is(err, http.ErrAbortHandler) { // the server's own way to cut an answer off
 				panic(x)
 			}
 			id := requestID(r.Context())

@@ -23,7 +23,7 @@ func main() {
 		os.Exit(worker.Main())
 	}
 	os.Exit(run(os.Args, program{
-		name: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+		name: os.Args[0], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv, environ: os.Environ,
 	}))
 }
 
@@ -35,6 +35,7 @@ type program struct {
 	stdin          io.ReadCloser
 	stdout, stderr io.WriteCloser
 	env            func(string) string
+	environ        func() []string
 	// worker is the command that starts a worker process; nil means this
 	// program's own file with [worker.Arg].
 	worker []string

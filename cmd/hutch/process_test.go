@@ -139,7 +139,10 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	ended := launch(func() error { p.exit(t); return nil })
 	for running := true; running; {
 		select {
-		case <-ended:
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
 			running = false
 		default:
 			_ = p.Process.Signal(syscall.SIGINT) // it may be gone

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"embed"
 	"errors"
@@ -114,23 +113,4 @@ func copySDK(files map[string][]byte) error {
 		files[path.Join(sdkFolder, name)] = body
 		return nil
 	})
-}
-
-// goModule returns the module path that the go.mod in dir declares, or "" if
-// there is no go.mod.
-func goModule(dir string) (string, error) {
-	body, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	lines := bufio.NewScanner(bytes.NewReader(body))
-	for lines.Scan() {
-		if fields := strings.Fields(lines.Text()); len(fields) >= 2 && fields[0] == "module" {
-			return strings.Trim(fields[1], `"`), nil
-		}
-	}
-	return "", lines.Err()
 }

@@ -42,7 +42,7 @@ func scriptProgram() program {
 		panic(err)
 	}
 	return program{
-		name: "hutch", stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv,
+		name: "hutch", stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv, environ: os.Environ,
 		worker: []string{os.Getenv(workerEnv)}, shipped: none,
 	}
 }

@@ -81,6 +81,9 @@ func runTest(c *cli.Context, p program) error {
 }
 
 func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, calls string) (r testReport, err error) {
+	if info, statErr := os.Stat(arg); !isModuleFile(arg) && (statErr != nil || !info.IsDir()) {
+		return r, usagef("%s is neither a folder nor a .wasm file", quoted(arg)).withHint("hutch help test")
+	}
 	if r.GoTest, err = goTest(ctx, p, say, arg); err != nil {
 		return r, err
 	}

@@ -40,10 +40,12 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 		return err
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
-	if err := app.Load(c.Context); err != nil {
+	loaded := say.slowly("loading modules; the first time takes a moment for each")
+	err = app.Load(c.Context)
+	loaded()
+	if err != nil {
 		return err
 	}
-	say.done()
 	return f(c.Context, app, say)
 }
 

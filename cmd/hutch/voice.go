@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"golang.org/x/term"
@@ -45,6 +46,30 @@ func (v *voice) working(format string, args ...any) {
 	}
 	v.live = true
 	v.write(text)
+}
+
+// slowly is working for what is often quick: it shows nothing before a while
+// has passed, and nothing off a terminal. stop takes it away.
+func (v *voice) slowly(text string) (stop func()) {
+	if !isTerminal(v.w) {
+		return func() {}
+	}
+	stopped := false // guarded by mu
+	time.AfterFunc(liveEvery, func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if !stopped {
+			v.clear()
+			v.live = true
+			v.write("hutch: " + text)
+		}
+	})
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		stopped = true
+		v.clear()
+	}
 }
 
 // done takes away what working has left.

@@ -87,8 +87,10 @@ func (a *App) Run(ctx context.Context) {
 		return
 	}
 	close(a.ready)
-	a.prune(found)
-	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
+	a.watcher.Run(ctx, func(found []tool.Candidate) {
+		a.apply(ctx, found)
+		a.prune(found)
+	})
 }
 
 // Load looks at the folders once, for a command that does not watch.
