@@ -24,6 +24,9 @@ var errUsage = errors.New("wrong usage")
 // errReported marks a failure that the command's output has already shown.
 var errReported = errors.New("already reported")
 
+// errInterrupted is what somebody reads who ended a command.
+var errInterrupted = errors.New("interrupted")
+
 // exitCodes maps errors to exit codes; the first row that matches decides, and
 // an error without a row is exitFailed.
 var exitCodes = []struct {
@@ -34,7 +37,7 @@ var exitCodes = []struct {
 	{tool.ErrDenied, exitDenied},
 	{tool.ErrHeld, exitDenied},
 	{tool.ErrCancelled, exitInterrupted},
-	{context.Canceled, exitInterrupted},
+	{errInterrupted, exitInterrupted},
 }
 
 func exitCode(err error) int {
@@ -86,6 +89,9 @@ func (e *commandError) withHint(format string, args ...any) *commandError {
 func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
+	}
+	if errors.Is(err, context.Canceled) { // whatever was on its way when the signal came
+		err = errInterrupted
 	}
 	say := voice{w: stderr}
 	if !errors.Is(err, errReported) {

@@ -23,7 +23,7 @@ func TestReport(t *testing.T) {
 		{fmt.Errorf("load: %w", hinted(tool.ErrHeld, "look")), 3, "hutch: error: load: held\nhutch: hint: look\n"},
 		{fmt.Errorf("call: %w", tool.ErrDenied), 3, "hutch: error: call: denied\n"},
 		{tool.NotFound("x"), 1, "hutch: error: Tool not found: x\n"},
-		{context.Canceled, 130, "hutch: error: context canceled\n"},
+		{fmt.Errorf("scan: %w", context.Canceled), 130, "hutch: error: interrupted\n"},
 		{fmt.Errorf("%w: by a signal", tool.ErrCancelled), 130, "hutch: error: cancelled: by a signal\n"},
 		{errReported, 1, ""},
 	} {

@@ -21,7 +21,7 @@ func checkOwner(dir string, info fs.FileInfo) error {
 	}
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
 		return hinted(fmt.Errorf("state %s: permissions are %04o, allowed are 0700: compiled code in it is run", quoted(dir), perm),
-			"chmod 700 %s", dir)
+			"chmod 700 %s", shellWord(dir))
 	}
 	return nil
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -226,53 +223,4 @@ func (in *inspection) structure(m *wasmbin.Module) {
 			in.Memory.Max = uint64(m.Memory.Max) << 16
 		}
 	}
-}
-
-func (in inspection) print(w io.Writer) error {
-	var b bytes.Buffer
-	row := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s %s\n", key, oneLine(fmt.Sprintf(format, args...)))
-	}
-	list := func(key string, values []string) {
-		for _, v := range values {
-			row(key, "%s", v)
-			key = ""
-		}
-	}
-	row("module", "%s", in.Module)
-	row("from", "%s", in.Source)
-	row("status", "%s%s", in.Status, prefixed(": ", in.Reason))
-	if in.Do != "" {
-		row("", "-> %s", in.Do)
-	}
-	if in.Digest != "" {
-		row("digest", "sha256:%s", in.Digest)
-		row("size", "%s", formatSize(in.Size))
-	}
-	if in.Dialect != "" {
-		row("dialect", "%s%s", in.Dialect, prefixed(", module version ", in.Version))
-	}
-	if in.Memory != nil {
-		row("memory", "%s to start with, %s", formatSize(int64(in.Memory.Min)), mostMemory(in.Memory.Max))
-	}
-	list("imports", in.Imports)
-	list("exports", in.Exports)
-	list("requests", slices.Sorted(maps.Keys(in.Requests)))
-	list("warnings", in.Warnings)
-	for _, t := range in.Tools {
-		row("tool", "%s: %s", t.Name, summaryOf(tool.Spec{Description: t.Description}))
-		row("", "input %s", t.InputSchema)
-		if t.OutputSchema != nil {
-			row("", "output %s", t.OutputSchema)
-		}
-	}
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-func mostMemory(most uint64) string {
-	if most == 0 {
-		return "no limit of its own"
-	}
-	return "at most " + formatSize(int64(most))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -92,12 +91,4 @@ func (b buildInfo) String() string {
 		commit = "commit unknown"
 	}
 	return fmt.Sprintf("hutch %s (%s), %s, wazero %s, %s/%s", b.Version, commit, b.Go, b.Wazero, b.OS, b.Arch)
-}
-
-// printJSON writes v indented, for programs and for people who look anyway.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

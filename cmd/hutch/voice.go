@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -139,6 +140,24 @@ func escapeControls(s string, breaks bool) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// printJSON writes v indented, for programs and for people who look anyway: on
+// a terminal it shows nothing that would act on it.
+func printJSON(w io.Writer, v any) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	text := b.String()
+	if isTerminal(w) {
+		text = printable(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // cut returns at most n runes of s, with a mark if there were more.
