@@ -9,5 +9,6 @@ func confine(head loadHead) error {
 	return nil
 }
 
-// closeInherited has nothing to do: exec hands over only what it was given.
+// closeInherited does nothing: there is no portable way to tell what our own
+// parents left open from what the Go runtime needs.
 func closeInherited() error { return nil }

@@ -15,8 +15,8 @@
 //   - A [Pool] owns slots, one a digest. Pool.mu guards the map of them.
 //   - A slot owns at most one process and at most one start in flight, so that
 //     concurrent first calls share it. slot.mu guards both. Locks are taken in
-//     the order Pool.mu, slot.mu, process.mu, call.mu; no callback of a caller
-//     runs under any but call.mu.
+//     the order Pool.mu, slot.mu, process.mu, call.mu, and those of group and
+//     counters last; no callback of a caller runs under any but call.mu.
 //   - A process has two goroutines. The writer alone writes to the pipe, so a
 //     worker that stopped reading blocks nobody else. The reader alone reads,
 //     answers pending calls, runs the callbacks Log and Progress, and at the end

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case Arg:
 			os.Exit(Main())
+		case asGreedy:
+			os.Exit(greedyMain(os.Args[2]))
 		case asEcho:
 			os.Exit(echoMain())
 		case asStubborn:
@@ -159,9 +161,9 @@ func inMemory(w *fakeWorker, main func(io.Reader, io.Writer) error) *child {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	w.kill = sync.OnceFunc(func() {
-		close(w.killed)
 		_ = inRead.CloseWithError(io.ErrClosedPipe)
 		_ = outWrite.Close()
+		close(w.killed) // last, so that a dead worker says nothing more
 	})
 	ended := make(chan error, 1)
 	go func() {

@@ -82,3 +82,28 @@ func hammerOnce(t *testing.T, p *Pool, m Module, arguments string) {
 		t.Errorf("asked %s, got %v", arguments, err)
 	}
 }
+
+// First calls, later calls and retirements of a few modules, as fast as workers
+// in memory can be started: locks taken in two orders would meet here.
+func TestHammerStarts(t *testing.T) {
+	f := newUsual(t, Options{})
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for range 300 {
+				m := numbered(rand.N(3))
+				if rand.N(2) == 0 {
+					f.Retire(m.Digest)
+				}
+				body, _, err := f.Call(t.Context(), m, tool("echo", `{}`))
+				if err != nil || string(body) != `{}` {
+					t.Errorf("got %q, %v", body, err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if s := f.Stats(); s.Running != 0 || s.Reruns != 0 || s.Ends["retired"] == 0 {
+		t.Errorf("stats %+v, want nothing but retirements", s)
+	}
+}

@@ -117,3 +117,30 @@ func TestE26_OperationEndsWithItsCall(t *testing.T) {
 		}
 	})
 }
+
+// An operation that ignores its context holds its place: no more than the limit
+// run at once, whoever has asked for them and left.
+func TestOperationsAtOnceAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newUsual(t, Options{Calls: 1})
+		release := make(chan struct{})
+		deaf := tool("ask", `{}`)
+		deaf.Limits.Wall = time.Second
+		deaf.Host = func(context.Context, abi.Request) abi.Response { <-release; return abi.Response{Body: []byte("{}")} }
+		_, _, err := f.Call(t.Context(), numbered(1), deaf)
+		wantClass(t, err, abi.ClassTimeout, "1s")
+
+		next := tool("ask", `{}`)
+		next.Limits.Wall = time.Second
+		var served int
+		next.Host = func(context.Context, abi.Request) abi.Response { served++; return abi.Response{Body: []byte("{}")} }
+		_, _, err = f.Call(t.Context(), numbered(1), next)
+		wantClass(t, err, abi.ClassTimeout, "1s")
+		if served != 0 {
+			t.Error("two operations at once, want one")
+		}
+		close(release)
+		body, _, err := f.Call(t.Context(), numbered(1), next)
+		wantAnswer(t, string(body), err, "ok {}")
+	})
+}

@@ -81,14 +81,37 @@ type Pool struct {
 	cancel  context.CancelFunc
 	stop    func() // ends the spawner
 	wake    chan struct{}
-	// busy counts what Close waits for: starts, processes and the sweeper. It only
-	// grows under mu while closed is false.
-	busy sync.WaitGroup
+	busy    group // starts, processes and the sweeper
 
+	mu    sync.Mutex
+	slots map[string]*slot
+	procs map[*process]*slot
+}
+
+// group counts what Close waits for. Its lock is taken last and alone.
+type group struct {
+	sync.WaitGroup
 	mu     sync.Mutex
 	closed bool
-	slots  map[string]*slot
-	procs  map[*process]*slot
+}
+
+// enter counts one more, to be taken back with Done, unless the group is closed.
+func (g *group) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.Add(1)
+	}
+	return !g.closed
+}
+
+// close lets nothing more in and reports whether it was open.
+func (g *group) close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wasOpen := !g.closed
+	g.closed = true
+	return wasOpen
 }
 
 // NewPool returns a pool. It checks that the command exists and the cache folder
@@ -221,11 +244,11 @@ func (p *Pool) slot(m Module) (*slot, *abi.Failure) {
 	if !isDigest(m.Digest) {
 		return nil, abi.Failf(abi.ClassInternal, "module digest %q is not 64 lower-case hex digits", cut(m.Digest, 80))
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+	if p.ctx.Err() != nil {
 		return nil, closedFailure()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	s := p.slots[m.Digest]
 	if s == nil {
 		s = newSlot(p, m)
@@ -252,11 +275,7 @@ func (p *Pool) Retire(digest string) {
 // and no goroutine is left. Running calls get ClassWorkerLost. Only the first
 // Close does anything; the error is always nil.
 func (p *Pool) Close() error {
-	p.mu.Lock()
-	first := !p.closed
-	p.closed = true
-	p.mu.Unlock()
-	if !first {
+	if !p.busy.close() {
 		return nil
 	}
 	p.cancel()
@@ -278,18 +297,7 @@ func (p *Pool) processes() []*process {
 	return all
 }
 
-// enter counts one more thing that Close waits for, unless it has begun.
-func (p *Pool) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.busy.Add(1)
-	return true
-}
-
-// spawn starts a worker for s. The pool must have been entered for the start.
+// spawn starts a worker for s. The start has entered busy.
 func (p *Pool) spawn(s *slot) (*process, error) {
 	c, err := p.launch()
 	if err != nil {
@@ -306,7 +314,6 @@ func (p *Pool) spawn(s *slot) (*process, error) {
 	})
 	p.mu.Lock()
 	p.procs[proc] = s
-	closed := p.closed
 	p.mu.Unlock()
 	p.busy.Go(func() {
 		<-proc.gone
@@ -314,7 +321,7 @@ func (p *Pool) spawn(s *slot) (*process, error) {
 		defer p.mu.Unlock()
 		delete(p.procs, proc)
 	})
-	if closed {
+	if p.ctx.Err() != nil { // Close may have looked before it was listed
 		proc.end(endClosed)
 	}
 	p.nudge()
@@ -323,7 +330,7 @@ func (p *Pool) spawn(s *slot) (*process, error) {
 
 // ceiling is the most memory the worker of a module may use: its own, room to
 // compile, and for each call an instance twice over, since memory that grows is
-// copied.
+// copied. No instance can have more than 4 GiB.
 func (p *Pool) ceiling(l abi.Limits) int64 {
-	return 768<<20 + 2*int64(p.o.Calls)*l.MemoryBytes
+	return 768<<20 + 2*int64(p.o.Calls)*min(l.MemoryBytes, 4<<30)
 }

@@ -3,7 +3,9 @@ package worker
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,33 @@ func isRunning(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	return !strings.HasPrefix(rest, "Z")
+}
+
+func greedyMain(limit string) int {
+	n, err := strconv.ParseInt(limit, 10, 64)
+	if err == nil {
+		err = confine(loadHead{Calls: 1, MemoryBytes: n})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	block := make([]byte, 1<<30)
+	fmt.Println(len(block))
+	return 0
+}
+
+// The limit that a worker sets itself ends it when it is over it.
+func TestConfine(t *testing.T) {
+	for limit, dies := range map[string]bool{"268435456": true, "1125899906842624": false} {
+		text, err := exec.Command(os.Args[0], asGreedy, limit).CombinedOutput()
+		if (err != nil) != dies {
+			t.Errorf("1 GiB within %s bytes: %v, %.200s", limit, err, text)
+		}
+		if dies && !strings.Contains(string(text), "allocate") && !strings.Contains(string(text), "out of memory") {
+			t.Errorf("it died of something else: %.500s", text)
+		}
+	}
 }
 
 // A worker has nothing but its pipe: no environment, no other descriptor even if

@@ -19,6 +19,7 @@ import (
 const (
 	asStubborn = "__stubborn" // a worker that loads, and then ignores everything
 	asParent   = "__parent"   // a parent, with the worker command as arguments
+	asGreedy   = "__greedy"   // a worker that takes 1 GiB, with its limit as argument
 )
 
 // stubbornMain is a worker that does not even notice the end of its input.

@@ -233,14 +233,16 @@ func TestRealCancel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newReal(t, Options{Grace: 2 * time.Second})
-			m := doing(test.step)
+			m := doing(dialecttest.Log(abi.Info, 1, "here"), test.step)
 			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error)
+			entered, done := make(chan struct{}), make(chan error)
+			in := tool("echo", `{}`)
+			in.Log = func(abi.LogLevel, string) { close(entered) }
 			go func() {
-				_, _, err := p.Call(ctx, m, tool("echo", `{}`))
+				_, _, err := p.Call(ctx, m, in)
 				done <- err
 			}()
-			waitUntil(t, func() bool { return pending(p) == 1 && p.Stats().Starts == 1 && loaded(p) })
+			<-entered
 			cancel()
 			wantClass(t, <-done, abi.ClassCancelled, "")
 			waitUntil(t, func() bool { return pending(p) == 0 })
@@ -353,8 +355,8 @@ func TestRetireWhileCallsRun(t *testing.T) {
 	}
 }
 
-// A grown worker is over its limit before the machine is.
-func TestMemoryLimitOfAWorker(t *testing.T) {
+// The module's own limit of linear memory reaches the engine.
+func TestE05_MemoryLimitReachesTheGuest(t *testing.T) {
 	p := newReal(t, Options{Calls: 1})
 	m := doing(dialecttest.Grow(2000), dialecttest.Text("grown"))
 	_, _, err := p.Call(t.Context(), m, tool("echo", `{}`))

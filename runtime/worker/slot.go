@@ -104,6 +104,10 @@ func (s *slot) call(ctx context.Context, r request) ([]byte, abi.Usage, error) {
 
 // attempt waits for a turn and a worker, and gives it r.
 func (s *slot) attempt(ctx context.Context, r request) outcome {
+	if ctx.Err() != nil { // before anything is started for nobody
+		failure, _ := overdue(ctx, "")
+		return outcome{failure: failure}
+	}
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -148,7 +152,7 @@ func (s *slot) process(ctx context.Context) (*process, *abi.Failure) {
 			defer s.mu.Unlock()
 			return nil, s.resting(wait)
 		}
-		if !s.pool.enter() {
+		if !s.pool.busy.enter() {
 			s.mu.Unlock()
 			return nil, closedFailure()
 		}
