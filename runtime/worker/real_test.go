@@ -395,13 +395,16 @@ func TestBadCommand(t *testing.T) {
 	}
 }
 
-// The program that is not a worker is found out by what it says.
+// A program that is no worker is found out, and what it said is in the log.
 func TestCommandThatIsNoWorker(t *testing.T) {
 	log := &logBuffer{}
-	p := newReal(t, Options{Command: []string{os.Args[0], "-test.run=^$"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	p := newReal(t, Options{Command: []string{os.Args[0], asGreedy, "nonsense"}, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	_, err := p.Describe(t.Context(), doing())
 	wantClass(t, err, abi.ClassWorkerLost, "as soon as it started")
 	waitUntil(t, func() bool { return strings.Contains(log.String(), "worker ended") })
+	if !strings.Contains(log.String(), "exit status 1") {
+		t.Errorf("log %q, want how it ended", log)
+	}
 }
 
 // The default command is this program with Arg.
