@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -68,6 +69,29 @@ func TestStormsOfChangesAreOne(t *testing.T) {
 		}
 		if told > 3 {
 			t.Errorf("told %d times", told)
+		}
+	})
+}
+
+// One change every 20 ms for a second, in a bubble: go-sdk by itself would tell
+// of each.
+func TestStormsAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeTools()
+		s := New(f, Options{})
+		for i := range 50 {
+			f.set(named(fmt.Sprintf("t%d", i))...)
+			time.Sleep(20 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		f.mu.Lock()
+		looked := len(f.callers) - 1 // once at the start
+		f.mu.Unlock()
+		if looked < 1 || looked > 3 || s.list.told["t49"] == nil {
+			t.Errorf("looked %d times, told of %v", looked, s.list.told)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

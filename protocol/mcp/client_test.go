@@ -123,10 +123,12 @@ func TestPanicsAndNothingsAreAnswered(t *testing.T) {
 			panic("hunter2")
 		}
 		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Logger: log.logger()})), version, nil)
-		_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "panic"})
+		p := &sdk.CallToolParams{Name: "panic"}
+		p.SetProgressToken("x") // its reporter has to end too
+		_, err := c.CallTool(ctx, p)
 		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError {
-			t.Errorf("got %v", err)
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || !strings.Contains(log.String(), strings.TrimPrefix(wire.Message, "internal error ")+" ") {
+			t.Errorf("got %v, logged:\n%s", err, &log)
 		}
 		if strings.Contains(log.String(), "hunter2") || !strings.Contains(log.String(), "client_test.go") {
 			t.Errorf("the log should say where, not what:\n%s", &log)

@@ -98,6 +98,40 @@ func TestH01_H02_OriginsThatAreNotOurs(t *testing.T) {
 	}
 }
 
+// A name that was rebound to us is no loopback address, whoever listens where.
+func TestH01_ReboundNamesWithoutGoSDK(t *testing.T) {
+	body, headers := modernCall(1, "echo")
+	h := newServer(t, newFakeTools(), Options{}).Handler()
+	for _, host := range []string{"evil.test", "127.0.0.1.evil.test", "10.0.0.1"} {
+		req := httptest.NewRequest("POST", "http://"+host+"/mcp", strings.NewReader(body))
+		setHeaders(req, headers+"; Content-Type: application/json; Accept: */*; Origin: http://"+host)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, req)
+		if rec.Code != http.StatusForbidden {
+			t.Errorf("%s: %d", host, rec.Code)
+		}
+	}
+}
+
+// A counted body says how much of it was asked for.
+type counted struct{ n int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return copy(p, strings.Repeat(" ", len(p))), nil
+}
+
+func TestH08_EndlessBodiesAreNotRead(t *testing.T) {
+	var body counted
+	req := httptest.NewRequest("POST", "/", &body)
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	newServer(t, newFakeTools(), Options{}).Handler().ServeHTTP(rec, req)
+	if rec.Code != http.StatusRequestEntityTooLarge || body.n > 2*maxBody {
+		t.Errorf("%d after %d bytes", rec.Code, body.n)
+	}
+}
+
 func TestH08_BodiesHaveALimit(t *testing.T) {
 	url := newHTTP(t, newServer(t, newFakeTools(), Options{}))
 	fill := func(n int) string {
