@@ -21,7 +21,7 @@ import (
 const asEcho = "__echo"
 
 func echoMain() int {
-	runtime.GOMAXPROCS(4*runtime.NumCPU() + 2) // as tune does
+	tune(loadHead{Calls: 4 * runtime.NumCPU(), MemoryBytes: 1 << 30})
 	load := func(context.Context, []byte, loadHead) (guest, error) { return &fakeGuest{tools: usual}, nil }
 	if err := run(load, slog.New(slog.DiscardHandler)); err != nil {
 		return 1

@@ -61,9 +61,12 @@ func loadDialect(log *slog.Logger) loader {
 
 // tune sets up the Go runtime for guests. Machine code of a guest cannot be
 // preempted, so each running call may hold a processor of the scheduler for as
-// long as it likes; two more keep the pipe alive. The collector works harder
-// before memory reaches the point where the process is ended.
+// long as it likes; two more keep the pipe alive. A collection has to wait for
+// such a guest, and everybody else for the collection: garbage may grow to four
+// times what is alive before there is one (the least is 16 MiB), and only close to
+// the memory limit does the collector work harder.
 func tune(head loadHead) {
 	runtime.GOMAXPROCS(head.Calls + 2)
+	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(head.MemoryBytes / 4 * 3)
 }
