@@ -17,6 +17,7 @@ SOAK ?= 10m
 
 # The go command decides what is stale, so these are no file targets.
 hutch:
+	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
 ## run: build the tools and the program, then serve on loopback
@@ -26,6 +27,7 @@ run: tools
 ## tools: build every guest into tools-wasm and embed them
 tools: hutch
 	@go run ./.ci/guests
+	@echo 'building bin/hutch with these modules in it' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
 ## test: everything, with the race detector. Workers run without it: a worker

@@ -27,7 +27,7 @@ const (
 
 func main() {
 	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, "guests: error:", err)
+		fmt.Fprintf(os.Stderr, "\nerror: %s\n", err)
 		os.Exit(1)
 	}
 }
@@ -85,28 +85,28 @@ func buildAll(from, to string) error {
 // build makes out from the folder dir, in whatever language it is written in,
 // and reports whether there is a module now.
 func build(dir, out string) (bool, error) {
-	start := time.Now()
 	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return false, err
 	}
+	compile := func() error { return stamp(dir, out) }
 	switch {
 	case exists(filepath.Join(dir, "main.go")):
-		if err := stamp(dir, out); err != nil {
-			return false, fmt.Errorf("%s: %w", dir, err)
-		}
 	case len(sources) > 0:
 		if missing := lookFor("clang", "wasm-ld"); missing != "" {
-			fmt.Fprintf(os.Stderr, "guests: skipped %s: no %s on this machine\n", dir, missing)
+			fmt.Fprintf(os.Stderr, "skipped %s: no %s on this machine\n", dir, missing)
 			return false, nil
 		}
-		if err := buildC(sources, out); err != nil {
-			return false, fmt.Errorf("%s: %w", dir, err)
-		}
+		compile = func() error { return buildC(sources, out) }
 	default:
 		return false, nil // the SDK, the folder of examples, a text
 	}
-	fmt.Fprintf(os.Stderr, "guests: built %s in %s\n", out, time.Since(start).Round(100*time.Millisecond))
+	start := time.Now()
+	fmt.Fprintf(os.Stderr, "building %s ... ", out)
+	if err := compile(); err != nil {
+		return false, fmt.Errorf("%s: %w", dir, err)
+	}
+	fmt.Fprintln(os.Stderr, time.Since(start).Round(100*time.Millisecond))
 	return true, nil
 }
 
