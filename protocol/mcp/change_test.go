@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,14 +85,14 @@ func TestStormsAreGathered(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 		f.mu.Lock()
 		looked := len(f.callers) - 1 // once at the start
 		f.mu.Unlock()
 		if looked < 1 || looked > 3 || s.list.told["t49"] == nil {
 			t.Errorf("looked %d times, told of %v", looked, s.list.told)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -173,6 +174,27 @@ func TestAnnotationsAreAlwaysSaid(t *testing.T) {
 		if got.Title != c.want.Title || got.ReadOnlyHint != c.want.ReadOnlyHint || got.IdempotentHint != c.want.IdempotentHint ||
 			*got.DestructiveHint != *c.want.DestructiveHint || *got.OpenWorldHint != *c.want.OpenWorldHint {
 			t.Errorf("%s: got %+v", c.name, got)
+		}
+	}
+}
+
+func TestManyToolsAreWarnedOfOnce(t *testing.T) {
+	var log logged
+	f := newFakeTools()
+	s := newServer(t, f, Options{Logger: log.logger()})
+	for _, n := range []int{40, 41, 42, 129, 130, 41, 40, 41} {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("t%d", i))
+		}
+		f.mu.Lock()
+		f.specs = named(names...)
+		f.mu.Unlock()
+		s.sync()
+	}
+	for warning, want := range map[string]int{"tools=41 shown=40": 2, "tools=129 shown=128": 1, "shown=": 3} {
+		if got := strings.Count(log.String(), warning); got != want {
+			t.Errorf("%q: %d times, want %d", warning, got, want)
 		}
 	}
 }

@@ -73,6 +73,7 @@ func TestFailuresAreResultsThatAModelCanRead(t *testing.T) {
 		{tool.ErrCancelled, "the call was cancelled"},
 		{context.Canceled, "the call was cancelled"},
 		{context.DeadlineExceeded, "the tool took too long and was stopped: ask it for less at once"},
+		{fmt.Errorf("read /etc/passwd: %w", context.DeadlineExceeded), "the tool took too long and was stopped: ask it for less at once"},
 		{fmt.Errorf("%w: %w", tool.ErrHeld, tool.ErrUnavailable), ""},
 	} {
 		if got, known := failureText(c.err); !known || got != c.want {

@@ -12,38 +12,44 @@ import (
 
 // failures maps what can go wrong with a call to what a host is told, in this
 // order. A failure with a hint is a result that the model reads: the error's
-// own text, or the hint if it has none. A failure without one looks like a tool
-// that does not exist, whatever the reason is.
+// own text if it may be shown and says more, else the hint. A failure without
+// one looks like a tool that does not exist, whatever the reason is.
 var failures = []struct {
 	is   error
+	own  bool
 	hint string
 }{
-	{tool.ErrNotFound, ""},
-	{tool.ErrDenied, ""},
-	{tool.ErrHeld, ""},
-	{tool.ErrRejected, ""},
-	{tool.ErrInvalid, "the arguments do not fit the tool's schema: correct them and call again"},
-	{tool.ErrTimeout, "the tool took too long and was stopped: ask it for less at once"},
-	{tool.ErrLimit, "the tool ran into a limit and was stopped: ask it for less at once"},
-	{tool.ErrCancelled, "the call was cancelled"},
-	{tool.ErrFailed, "the tool broke: other arguments may work, the same ones will not"},
-	{tool.ErrUnavailable, "the tool cannot run right now: call again in a while"},
-	{context.DeadlineExceeded, "the tool took too long and was stopped: ask it for less at once"},
-	{context.Canceled, "the call was cancelled"},
+	{tool.ErrNotFound, false, ""},
+	{tool.ErrDenied, false, ""},
+	{tool.ErrHeld, false, ""},
+	{tool.ErrRejected, false, ""},
+	{tool.ErrInvalid, true, "the arguments do not fit the tool's schema: correct them and call again"},
+	{tool.ErrTimeout, true, hintTimeout},
+	{tool.ErrLimit, true, "the tool ran into a limit and was stopped: ask it for less at once"},
+	{tool.ErrCancelled, true, hintCancelled},
+	{tool.ErrFailed, true, "the tool broke: other arguments may work, the same ones will not"},
+	{tool.ErrUnavailable, true, "the tool cannot run right now: call again in a while"},
+	{context.DeadlineExceeded, false, hintTimeout},
+	{context.Canceled, false, hintCancelled},
 }
+
+const (
+	hintTimeout   = "the tool took too long and was stopped: ask it for less at once"
+	hintCancelled = "the call was cancelled"
+)
 
 // failureText returns what a model reads about err. It is empty if the tool
 // shall look as if it did not exist; known is false for an error that nobody
 // outside shall see.
 func failureText(err error) (text string, known bool) {
 	for _, f := range failures {
-		if !errors.Is(err, f.is) {
-			continue
-		}
-		if f.hint == "" || err.Error() == f.is.Error() || errors.Is(f.is, context.Canceled) || errors.Is(f.is, context.DeadlineExceeded) {
+		switch {
+		case !errors.Is(err, f.is):
+		case f.own && err.Error() != f.is.Error():
+			return cut(err.Error(), maxErrorText), true
+		default:
 			return f.hint, true
 		}
-		return cut(err.Error(), maxErrorText), true
 	}
 	return "", false
 }

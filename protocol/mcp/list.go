@@ -21,6 +21,7 @@ type catalogue struct {
 	entries map[string]entry
 
 	told map[string]*sdk.Tool // what go-sdk knows; watchTools alone uses it
+	many int                  // the last of manyTools that was warned of
 }
 
 type entry struct {
@@ -235,6 +236,25 @@ func (s *Server) sync() {
 	}
 	s.list.told = now
 	s.list.keep(specs)
+	s.warnMany(len(now))
+}
+
+// manyTools are numbers of tools beyond which hosts drop some: the strictest
+// ones, then nearly all.
+var manyTools = []int{40, 128}
+
+// warnMany warns once when a number is passed.
+func (s *Server) warnMany(n int) {
+	passed := 0
+	for _, many := range manyTools {
+		if n > many {
+			passed = many
+		}
+	}
+	if passed > s.list.many {
+		s.o.Logger.Warn("mcp: some hosts show no more tools than that and drop the rest", "tools", n, "shown", passed)
+	}
+	s.list.many = passed
 }
 
 // intercepted stands for a tool in go-sdk, which receive never lets a call

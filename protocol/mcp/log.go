@@ -28,19 +28,22 @@ func typeName(p any) string {
 	return slog.AnyValue(p).Kind().String()
 }
 
-// sdkLogger takes go-sdk's log: one level lower, since it reports each
-// connection twice, and without attributes, which can hold session ids and
-// whole results.
+// lower is how many levels go-sdk's log lines lose: it calls each connection
+// worth knowing of, and what a client does wrong an error.
+const lower = slog.LevelError - slog.LevelInfo
+
+// sdkLogger takes go-sdk's log, without attributes, which can hold session ids
+// and whole results.
 func sdkLogger(to *slog.Logger) *slog.Logger { return slog.New(quiet{to.Handler()}) }
 
 type quiet struct{ to slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return q.to.Enabled(ctx, level-4)
+	return q.to.Enabled(ctx, level-lower)
 }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	return q.to.Handle(ctx, slog.NewRecord(r.Time, r.Level-4, "mcp: "+cut(r.Message, 200), r.PC))
+	return q.to.Handle(ctx, slog.NewRecord(r.Time, r.Level-lower, "mcp: "+cut(r.Message, 200), r.PC))
 }
 
 func (q quiet) WithAttrs([]slog.Attr) slog.Handler { return q }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,13 +110,14 @@ func TestResultsComeLast(t *testing.T) {
 			}
 			return tool.Text("done"), nil
 		}
-		var mu sync.Mutex
-		got := map[any][]float64{}
+		type report struct {
+			token any
+			step  float64
+		}
+		reports := make(chan report, 500)
 		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, &sdk.ClientOptions{
 			ProgressNotificationHandler: func(_ context.Context, req *sdk.ProgressNotificationClientRequest) {
-				mu.Lock()
-				defer mu.Unlock()
-				got[req.Params.ProgressToken] = append(got[req.Params.ProgressToken], req.Params.Progress)
+				reports <- report{req.Params.ProgressToken, req.Params.Progress}
 			},
 		})
 		for i := range 100 {
@@ -127,18 +127,16 @@ func TestResultsComeLast(t *testing.T) {
 				t.Fatalf("got %+v, %v", res, err)
 			}
 		}
-		for deadline := time.Now().Add(liveness); ; time.Sleep(time.Millisecond) { // go-sdk's client handles them on the side
-			mu.Lock()
-			complete := len(got) == 100
-			for _, reports := range got {
-				complete = complete && slices.Equal(reports, []float64{0, 1, 2, 3, 4})
-			}
-			mu.Unlock()
-			if complete {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("got %v", got)
+		next := map[any]float64{}
+		for range 500 {
+			select {
+			case r := <-reports:
+				if r.step != next[r.token] {
+					t.Fatalf("call %v: step %v, want %v", r.token, r.step, next[r.token])
+				}
+				next[r.token]++
+			case <-ctx.Done():
+				t.Fatalf("got %v", next)
 			}
 		}
 	})

@@ -24,7 +24,7 @@ const maxLine = 16 << 20
 // served at once. Nothing but the protocol is written to out.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	c := newLines(s, in, out)
-	defer c.close()
+	defer c.shut()
 	if s.stopped() {
 		return errors.New("mcp: the server is shutting down")
 	}
@@ -32,19 +32,21 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	if err != nil {
 		return fmt.Errorf("mcp: stdio: %w", err)
 	}
-	done := make(chan error, 1)
+	var failed error
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		defer s.recovered("wait for a stdio client")
-		done <- session.Wait()
+		failed = session.Wait()
 	}()
 	select {
-	case err := <-done:
-		return err
+	case <-ended:
+		return failed
 	case <-ctx.Done():
-		c.close()
+		c.shut()
 	}
-	select { // closing cancelled the calls
-	case <-done:
+	select { // shutting cancelled the calls
+	case <-ended:
 	case <-time.After(closeTimeout):
 	}
 	return ctx.Err()
@@ -66,10 +68,9 @@ type lines struct {
 
 	writing sync.Mutex
 
-	mu        sync.Mutex
-	running   map[jsonrpc.ID]*request
-	answering int           // answers that are being written
-	idle      chan struct{} // closed when nothing runs; nil unless someone waits
+	mu      sync.Mutex
+	running map[jsonrpc.ID]*request
+	idle    chan struct{} // closed when nothing runs; nil unless someone waits
 }
 
 type line struct {
@@ -100,14 +101,16 @@ func (c *lines) Connect(context.Context) (sdk.Connection, error) {
 func (c *lines) SessionID() string { return "" }
 
 // Close implements [sdk.Connection].
-func (c *lines) Close() error { return c.close() }
+func (c *lines) Close() error {
+	c.shut()
+	return c.closeErr
+}
 
-func (c *lines) close() error {
+func (c *lines) shut() {
 	c.closing.Do(func() {
 		close(c.closed)
 		c.closeErr = errors.Join(c.in.Close(), c.out.Close())
 	})
-	return c.closeErr
 }
 
 // errLong marks a line over maxLine, of which nothing was kept.
@@ -267,7 +270,7 @@ func (c *lines) drain(ctx context.Context) {
 
 // checkIdle needs the lock.
 func (c *lines) checkIdle() {
-	if c.idle == nil || c.answering > 0 {
+	if c.idle == nil {
 		return
 	}
 	for _, r := range c.running {
@@ -295,30 +298,19 @@ func (c *lines) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if !c.finish(resp.ID) {
 		return nil
 	}
-	defer c.answered()
 	return c.encode(resp)
 }
 
 // finish frees the id before its answer goes out: the client may use it again
 // as soon as it reads that. It returns false if the client wants no answer.
+// go-sdk closes nothing while an answer is being written.
 func (c *lines) finish(id jsonrpc.ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.running[id]
 	delete(c.running, id)
-	if r != nil && r.cancelled {
-		c.checkIdle()
-		return false
-	}
-	c.answering++
-	return true
-}
-
-func (c *lines) answered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answering--
 	c.checkIdle()
+	return r == nil || !r.cancelled
 }
 
 func (c *lines) encode(msg jsonrpc.Message) error {

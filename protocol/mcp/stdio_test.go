@@ -149,6 +149,18 @@ func waitForEnd(started chan<- string, ended chan<- error) func(context.Context,
 	}
 }
 
+func wasCancelled(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the tool got %v", err)
+		}
+	case <-within(t).Done():
+		t.Fatal("the tool goes on")
+	}
+}
+
 func TestStdioCancelledCallsEndUnanswered(t *testing.T) {
 	started, ended := make(chan string, 1), make(chan error, 1)
 	f := newFakeTools()
@@ -160,7 +172,7 @@ func TestStdioCancelledCallsEndUnanswered(t *testing.T) {
 		talk(t, p, in, 0, callLine(id, "slow"))
 		<-started
 		talk(t, p, in, 0, cancelLine(`"other"`), cancelLine(id))
-		<-ended
+		wasCancelled(t, ended)
 	}
 	// Had a cancelled call been answered, that would come first.
 	if got := talk(t, p, in, 1, `{"jsonrpc":"2.0","id":9,"method":"ping"}`); got[0] != `{"jsonrpc":"2.0","id":9,"result":{}}` {
@@ -214,7 +226,7 @@ func TestStdioWaitsNotForEver(t *testing.T) {
 	if err := p.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	<-ended
+	wasCancelled(t, ended)
 	if err := <-p.done; err != nil {
 		t.Errorf("served until %v", err)
 	}
@@ -231,7 +243,7 @@ func TestStdioEndsWithItsContext(t *testing.T) {
 	talk(t, p, in, 0, callLine("7", "slow"))
 	<-started
 	cancel()
-	<-ended
+	wasCancelled(t, ended)
 	if err := <-p.done; !errors.Is(err, context.Canceled) {
 		t.Errorf("served until %v", err)
 	}
