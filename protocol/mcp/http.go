@@ -95,6 +95,14 @@ func (h *endpoint) post(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, m, refused, modern)
 		return
 	}
+	if m.method == "tools/call" {
+		// A call has ended before its answer is out: Shutdown waits for both.
+		if !h.s.enter() {
+			http.Error(w, "shutting down", http.StatusServiceUnavailable)
+			return
+		}
+		defer h.s.calls.Done()
+	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if modern {
 		h.modern.ServeHTTP(w, r)
