@@ -182,6 +182,9 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 		if err != nil {
 			return err
 		}
+		if len(d.requests) == 0 {
+			t.public.Annotations = t.public.Annotations.Pure()
+		}
 		if other, taken := names[t.public.Name]; taken {
 			return fmt.Errorf("tools %q and %q would both be listed as %q", other, own.Name, t.public.Name)
 		}

@@ -416,6 +416,31 @@ func TestInspectShowsOwnAndPublished(t *testing.T) {
 	}
 }
 
+// Hosts cancel what they take for a writing tool in runs that nobody watches.
+func TestToolsOfAModuleThatAsksForNothingAreListedAsPure(t *testing.T) {
+	no := false
+	for name, c := range map[string]struct {
+		module dialecttest.Module
+		want   string
+	}{
+		"unsaid":   {dialecttest.Module{Tools: specs("x")}, `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}`},
+		"said":     {dialecttest.Module{Tools: []tool.Spec{{Name: "x", Annotations: &tool.Annotations{IdempotentHint: &no}}}}, `{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":false,"openWorldHint":false}`},
+		"requests": {dialecttest.Module{Tools: specs("x"), Requests: tool.Requests{"http": json.RawMessage(`[]`)}}, `null`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for i := range c.module.Tools {
+				c.module.Tools[i].InputSchema = json.RawMessage(`{"type":"object"}`)
+			}
+			w.apply(w.module("x.wasm", c.module))
+			got, err := json.Marshal(w.Modules()[0].Tools[0].Published.Annotations)
+			if err != nil || string(got) != c.want {
+				t.Errorf("annotations %s, %v, want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
 func TestBrokenWorkerNeverTakesAToolAway(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.offers("x.wasm", "1", "x"))
