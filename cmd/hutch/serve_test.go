@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/hutch-run/hutch/runtime/reload"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -191,6 +192,45 @@ func TestServeFollowsTheFolder(t *testing.T) {
 }
 
 // What a scrape shows is bounded and true.
+// The version before goes on serving although no folder offers it any more: its
+// bytes must outlive the day that unneeded ones are kept.
+func TestServingBytesAreNotPruned(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.end(t)
+	s.drop(t, "hi.wasm", greeter("hi", "one"))
+	session, changed := s.connect(t)
+	defer func() {
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	await(t, changed)
+	s.drop(t, "hi.wasm", []byte("not a module"))
+	serving := func() string {
+		for t.Context().Err() == nil {
+			for _, m := range s.app.modules.Modules() {
+				if m.Name == "hi.wasm" && m.Serving != "" && m.Serving != m.Digest {
+					return m.Serving
+				}
+			}
+		}
+		t.Fatal("the broken file is not noticed")
+		return ""
+	}()
+	path := filepath.Join(s.app.cfg.State, "modules", serving+".wasm")
+	old := time.Now().Add(-2 * reload.BlobTTL)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	s.app.prune()
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the serving version's bytes: %v", err)
+	}
+	if got := callText(t, session, "hi"); got != "one" {
+		t.Errorf("the version before says %q", got)
+	}
+}
+
 func TestServeCounts(t *testing.T) {
 	s := startServe(t, nil)
 	defer s.end(t)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -18,8 +19,8 @@ import (
 // App is what a [Config] becomes: folders are watched, what is found in them is
 // admitted to a registry, and the registry's modules run in workers.
 //
-// [App.Run] is one goroutine that watches and admits. Everything else may be
-// used from any goroutine, while Run runs or without it.
+// [App.Run] is one goroutine that watches and admits, and has one that tidies.
+// Everything else may be used from any goroutine, while Run runs or without it.
 type App struct {
 	cfg     Config
 	log     *slog.Logger
@@ -87,10 +88,11 @@ func (a *App) Run(ctx context.Context) {
 		return
 	}
 	close(a.ready)
-	a.watcher.Run(ctx, func(found []tool.Candidate) {
-		a.apply(ctx, found)
-		a.prune(found)
-	})
+	tidied := launch(func() error { a.tidy(ctx); return nil })
+	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
+	if err := <-tidied; err != nil {
+		a.log.Error("tidying", "error", err)
+	}
 }
 
 // Load looks at the folders once, for a command that does not watch.
@@ -105,12 +107,28 @@ func (a *App) apply(ctx context.Context, found []tool.Candidate) {
 	a.modules.Apply(ctx, all)
 }
 
-// prune removes bytes that no folder has offered for long. What cannot be
+// tidy prunes now and then, and so often that nothing in use is ever taken for
+// old by another process on this state.
+func (a *App) tidy(ctx context.Context) {
+	tick := time.NewTicker(reload.BlobTTL / 24)
+	defer tick.Stop()
+	for {
+		a.prune()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// prune removes bytes that nobody has needed for long: neither found in a folder
+// nor still serving because what was found there does not load. What cannot be
 // removed only takes up space, so that is a line in the log.
-func (a *App) prune(found []tool.Candidate) {
+func (a *App) prune() {
 	used := map[string]bool{}
-	for _, c := range found {
-		used[c.Digest] = true
+	for _, m := range a.modules.Modules() {
+		used[m.Digest], used[m.Serving] = true, true
 	}
 	if _, err := a.blobs.Prune(used); err != nil {
 		a.log.Warn("kept modules not tidied", "error", err)
