@@ -3,6 +3,8 @@ package wasmbin
 // Budget bounds what a module may be made of. A zero field means its default.
 // The defaults are several times what the largest real modules need, and low
 // enough that a compiler gets through each single function in about a second.
+// They hold for a module as it will be compiled: whoever adds code to one checks
+// what came out.
 type Budget struct {
 	// FileBytes is the size of the whole module. Default 16 MiB.
 	FileBytes int
@@ -18,7 +20,8 @@ type Budget struct {
 	Functions int
 	// Tables is the number of tables. Default 4.
 	Tables int
-	// TableEntries is the number of entries a table may start with. Default
+	// TableEntries is the number of entries a table may start with, and the
+	// largest maximum of one that code can grow, which must declare one. Default
 	// 65,536.
 	TableEntries int
 	// MemoryBytes is the size of memory a module may start with, rounded down
@@ -39,6 +42,29 @@ type Budget struct {
 	Locals int
 	// ModuleLocals is the sum of that over all functions. Default 1,000,000.
 	ModuleLocals int
+	// Nesting is how deep blocks of one function may stand in each other. A
+	// block is what block, loop or if begins. Default 5,000.
+	Nesting int
+	// Blocks is the number of blocks of one function. Default 6,000.
+	Blocks int
+	// Loops is the number of those blocks that are loops. Default 500.
+	Loops int
+	// LoopNesting is how deep loops of one function may stand in each other.
+	// Default 64.
+	LoopNesting int
+	// LocalsTimesBlocks is the product of the two for one function. Default
+	// 1,000,000.
+	LocalsTimesBlocks int
+	// BranchTargets is the number of targets of all br_table of one function,
+	// the default of each not counted. Default 20,000.
+	BranchTargets int
+	// Values is the number of values that calls, blocks and branches of one
+	// function pass on: the parameters and results of their types, counted each
+	// time. Default 100,000.
+	Values int
+	// BulkOperations is the number of instructions of one function that fill,
+	// copy or initialise memory or tables, or grow tables. Default 1,000.
+	BulkOperations int
 }
 
 func (b Budget) withDefaults() Budget {
@@ -57,6 +83,14 @@ func (b Budget) withDefaults() Budget {
 	orDefault(&b.BodyBytes, 512<<10)
 	orDefault(&b.Locals, 2_000)
 	orDefault(&b.ModuleLocals, 1_000_000)
+	orDefault(&b.Nesting, 5_000)
+	orDefault(&b.Blocks, 6_000)
+	orDefault(&b.Loops, 500)
+	orDefault(&b.LoopNesting, 64)
+	orDefault(&b.LocalsTimesBlocks, 1_000_000)
+	orDefault(&b.BranchTargets, 20_000)
+	orDefault(&b.Values, 100_000)
+	orDefault(&b.BulkOperations, 1_000)
 	return b
 }
 

@@ -24,9 +24,24 @@ type limit struct {
 
 var empty = x("60 00 00") // the type of a function without parameters and results
 
+// functions are the sections of n functions with one body, and of a memory.
 func functions(n int, body []byte) []byte {
-	return join(section(1, x("01"), empty), section(3, repeat(n, x("00"))), section(10, repeat(n, join(u(len(body)), body))))
+	return join(section(1, x("01"), empty), section(3, repeat(n, x("00"))), section(5, x("01 00 01")),
+		section(10, repeat(n, join(u(len(body)), body))))
 }
+
+// inBody is a module of one function without locals, with that code and an end.
+func inBody(code ...[]byte) []byte {
+	return module(functions(1, join(x("00"), join(code...), x("0b"))))
+}
+
+func times(n int, code string) []byte { return bytes.Repeat(x(code), n) }
+
+// nested are n blocks in each other.
+func nested(n int, begin string) []byte { return join(times(n, begin), times(n, "0b")) }
+
+// brTable jumps to the end, by n targets and a default.
+func brTable(n int) []byte { return join(x("4100 0e"), u(n), make([]byte, n+1)) }
 
 // fileOf is a module of n bytes: a custom section with a long size fills it.
 func fileOf(n int) []byte {
@@ -55,6 +70,14 @@ func locals(n int) []byte {
 	}
 	return module(section(1, x("01"), empty), section(3, repeat(len(bodies), x("00"))),
 		section(10, u(len(bodies)), join(bodies...)))
+}
+
+// passing is a function that passes n values, to blocks and calls with one, ten
+// or twenty of them.
+func passing(n int) []byte {
+	ten := repeat(10, x("7f"))
+	body := join(x("00"), times(n%10, "027f 4100 0b 1a"), times(n/20, "1000"), times(n/10%2, "0201 00 0b"), x("0b"))
+	return module(section(1, x("02 60"), ten, ten, x("60 00"), ten), section(3, x("01 00")), section(10, x("01"), u(len(body)), body))
 }
 
 // limits lists every field of a budget; TestEveryBudgetFieldIsListed holds it.
@@ -104,6 +127,29 @@ func limits() []limit {
 			"code section: function 0: %d locals, at most %d"},
 		{"ModuleLocals", 1_000_000, func(b *budget, n int) { b.ModuleLocals = n }, locals,
 			": %d locals in the module, at most %d"},
+		{"Nesting", 5_000, func(b *budget, n int) { b.Nesting = n },
+			func(n int) []byte { return inBody(nested(n, "0240")) },
+			"code section: function 0: block: %d nested blocks, at most %d"},
+		{"Blocks", 6_000, func(b *budget, n int) { b.Blocks = n },
+			func(n int) []byte { return inBody(times(n, "4100 0440 0b")) },
+			"code section: function 0: if: %d blocks, at most %d"},
+		{"Loops", 500, func(b *budget, n int) { b.Loops = n },
+			func(n int) []byte { return inBody(times(n, "0340 0b")) },
+			"code section: function 0: loop: %d loops, at most %d"},
+		{"LoopNesting", 64, func(b *budget, n int) { b.LoopNesting = n },
+			func(n int) []byte { return inBody(times(n, "0340 0240"), times(2*n, "0b")) },
+			"code section: function 0: loop: %d nested loops, at most %d"},
+		{"LocalsTimesBlocks", 2_000, func(b *budget, n int) { b.LocalsTimesBlocks = 500*n + 499 },
+			func(n int) []byte { return module(functions(1, join(x("01 f403 7f"), times(n, "0240 0b"), x("0b")))) },
+			"code section: function 0: block: 500 locals times %[1]d blocks, at most "},
+		{"BranchTargets", 20_000, func(b *budget, n int) { b.BranchTargets = n },
+			func(n int) []byte { return inBody(brTable(n/2), brTable(n-n/2)) },
+			"code section: function 0: br_table: %d targets in the function, at most %d"},
+		{"Values", 100_000, func(b *budget, n int) { b.Values = n }, passing,
+			": %d values passed, at most %d"},
+		{"BulkOperations", 1_000, func(b *budget, n int) { b.BulkOperations = n },
+			func(n int) []byte { return inBody(times(n-1, "4100 4100 4100 fc0a0000"), x("4100 4100 4100 fc0b00")) },
+			"code section: function 0: memory.fill: %d bulk operations, at most %d"},
 	}
 }
 

@@ -76,7 +76,7 @@ func TestD01_D02_CountsOverTheBytesLeft(t *testing.T) {
 	})
 	t.Run("tag", func(t *testing.T) {
 		refused(t, x("0061736d010000000d05ffffffff0f"),
-			"section 13: not a section of WebAssembly 2.0 (at offset 0x8)")
+			"tag section: exceptions are not allowed (at offset 0x8)")
 	})
 	t.Run("start", func(t *testing.T) {
 		refused(t, x("0061736d010000000805ffffffff0f"),
@@ -241,13 +241,13 @@ func TestLEB128Strictness(t *testing.T) {
 		{"i32 largest", global("41 ffffffff07"), ""},
 		{"i32 padded", global("41 8080808000"), ""},
 		{"i32 minus one, padded", global("41 ffffffff7f"), ""},
-		{"i32 wrong sign bits", global("41 8080808008"), "global section: global 0: " + over32 + " (at offset 0xe)"},
-		{"i32 unused bits", global("41 ffffffff1f"), "global section: global 0: " + over32 + " (at offset 0xe)"},
-		{"i32 in six bytes", global("41 808080808000"), "global section: global 0: " + over32 + " (at offset 0xe)"},
+		{"i32 wrong sign bits", global("41 8080808008"), "global section: global 0: i32.const: " + over32 + " (at offset 0xe)"},
+		{"i32 unused bits", global("41 ffffffff1f"), "global section: global 0: i32.const: " + over32 + " (at offset 0xe)"},
+		{"i32 in six bytes", global("41 808080808000"), "global section: global 0: i32.const: " + over32 + " (at offset 0xe)"},
 		{"i64 smallest", global("42 8080808080808080807f"), ""},
 		{"i64 largest", global("42 ffffffffffffffffff00"), ""},
-		{"i64 unused bits", global("42 ffffffffffffffffff01"), "global section: global 0: " + over64 + " (at offset 0xe)"},
-		{"i64 in eleven bytes", global("42 8080808080808080808000"), "global section: global 0: " + over64 + " (at offset 0xe)"},
+		{"i64 unused bits", global("42 ffffffffffffffffff01"), "global section: global 0: i64.const: " + over64 + " (at offset 0xe)"},
+		{"i64 in eleven bytes", global("42 8080808080808080808000"), "global section: global 0: i64.const: " + over64 + " (at offset 0xe)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -276,15 +276,16 @@ func TestConstantExpressions(t *testing.T) {
 		{"ref.null", "d0 6f 0b", ""},
 		{"ref.func", "d2 00 0b", ""},
 		{"global.get of one before", "23 00 0b", ""},
-		{"global.get of itself", "23 01 0b", at + "global index 1, but there are only 1 (at offset 0x20)"},
-		{"global.get of none", "23 ffffffff0f 0b", at + "global index 4294967295, but there are only 1 (at offset 0x20)"},
-		{"ref.func of none", "d2 01 0b", at + "function index 1, but there are only 1 (at offset 0x20)"},
-		{"ref.null of a type", "d0 00 0b", at + "unknown reference type 0x00 (at offset 0x20)"},
-		{"empty", "0b", at + "opcode 0x0b cannot stand in a constant expression (at offset 0x1f)"},
-		{"call", "10 00 0b", at + "opcode 0x10 cannot stand in a constant expression (at offset 0x1f)"},
+		{"global.get of itself", "23 01 0b", at + "global.get: global index 1, but there are only 1 (at offset 0x20)"},
+		{"global.get of none", "23 ffffffff0f 0b", at + "global.get: global index 4294967295, but there are only 1 (at offset 0x20)"},
+		{"ref.func of none", "d2 01 0b", at + "ref.func: function index 1, but there are only 1 (at offset 0x20)"},
+		{"ref.null of a type", "d0 00 0b", at + "ref.null: typed function references are not allowed (at offset 0x20)"},
+		{"empty", "0b", at + "end: cannot stand in a constant expression (at offset 0x1f)"},
+		{"call", "10 00 0b", at + "call: cannot stand in a constant expression (at offset 0x1f)"},
 		{"i8x16.shuffle", "fd 0d 00000000000000000000000000000000 0b",
-			at + "opcode 0xfd 13 cannot stand in a constant expression (at offset 0x20)"},
-		{"two instructions", "41 00 41 00 0b", at + "a constant expression of more than one instruction (at offset 0x21)"},
+			at + "i8x16.shuffle: cannot stand in a constant expression (at offset 0x1f)"},
+		{"two instructions", "41 00 41 00 0b",
+			at + "a constant expression of more than one instruction: extended constant expressions are not allowed (at offset 0x21)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -318,10 +319,10 @@ func TestElementSegments(t *testing.T) {
 		{"no table", "00", "00 4100 0b 01 00", at + "table index 0, but there are only 0 (at offset 0x1b)"},
 		{"no such table", one, "02 01 4100 0b 00 01 00", at + "table index 1, but there are only 1 (at offset 0x1f)"},
 		{"no such function", one, "00 4100 0b 01 01", at + "function index 1, but there are only 1 (at offset 0x23)"},
-		{"no such function, expression", one, "07 70 01 d201 0b", at + "function index 1, but there are only 1 (at offset 0x22)"},
+		{"no such function, expression", one, "07 70 01 d201 0b", at + "ref.func: function index 1, but there are only 1 (at offset 0x22)"},
 		{"kind", one, "01 01 01 00", at + "unknown element kind 0x01 (at offset 0x1f)"},
 		{"type", one, "05 7f 00", at + "unknown reference type 0x7f (at offset 0x1f)"},
-		{"instruction", one, "05 70 01 00 0b", at + "opcode 0x00 cannot stand in a constant expression (at offset 0x21)"},
+		{"instruction", one, "05 70 01 00 0b", at + "unreachable: cannot stand in a constant expression (at offset 0x21)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -349,19 +350,19 @@ func TestD21_IndicesNamesAndForms(t *testing.T) {
 		{"imported table", imported("01 70 00 01"), `import section: import 0: "env" "thing" is of kind table` + only},
 		{"imported memory", imported("02 00 01"), `import section: import 0: "env" "thing" is of kind memory` + only},
 		{"imported global", imported("03 7f 00"), `import section: import 0: "env" "thing" is of kind global` + only},
-		{"imported tag", imported("04 00 00"), `import section: import 0: "env" "thing" is of kind tag` + only},
+		{"imported tag", imported("04 00 00"), `import section: import 0: "env" "thing" is of kind tag: exceptions are not allowed (at offset 0x1b)`},
 		{"imported ?", imported("05 00"), `import section: import 0: "env" "thing" is of kind unknown` + only},
 		{"type of import", imported("00 01"), "import section: import 0: type index 1, but there are only 1 (at offset 0x1c)"},
 		{"type of function", join(types, section(3, x("01 01")), section(10, x("01 02 00 0b"))),
 			"function section: function 0: type index 1, but there are only 1 (at offset 0x11)"},
-		{"type form", section(1, x("01 5f 00")), "type section: type 0: form 0x5f is not that of a function type (at offset 0xb)"},
-		{"value type", section(1, x("01 60 01 6e 00")), "type section: type 0: unknown value type 0x6e (at offset 0xd)"},
+		{"type form", section(1, x("01 5f 00")), "type section: type 0: form 0x5f: garbage collected types are not allowed (at offset 0xb)"},
+		{"value type", section(1, x("01 60 01 6e 00")), "type section: type 0: value type 0x6e: garbage collected types are not allowed (at offset 0xd)"},
 		{"table type", section(4, x("01 7f 00 00")), "table section: table 0: unknown reference type 0x7f (at offset 0xb)"},
 		{"shared memory", section(5, x("01 03 01 01")),
-			"memory section: memory 0: limits of form 0x03: shared and 64-bit ones are not supported (at offset 0xb)"},
+			"memory section: memory 0: limits of form 0x03: threads are not allowed (at offset 0xb)"},
 		{"64-bit memory", section(5, x("01 04 01")),
-			"memory section: memory 0: limits of form 0x04: shared and 64-bit ones are not supported (at offset 0xb)"},
-		{"two memories", section(5, x("02 00 01 00 01")), "memory section: 2 memories, at most 1 (at offset 0xa)"},
+			"memory section: memory 0: limits of form 0x04: 64-bit memories are not allowed (at offset 0xb)"},
+		{"two memories", section(5, x("02 00 01 00 01")), "memory section: 2 memories: multiple memories are not allowed (at offset 0xa)"},
 		{"memory upside down", section(5, x("01 01 02 01")), "memory section: memory 0: a maximum of 1, but a minimum of 2 (at offset 0xd)"},
 		{"memory over 4 GiB", section(5, x("01 01 00 818004")), "memory section: memory 0: a maximum of 65537 pages, at most 65536 (at offset 0xd)"},
 		{"mutability", section(6, x("01 7f 02 4100 0b")), "global section: global 0: mutability 0x02 (at offset 0xc)"},
@@ -379,8 +380,8 @@ func TestD21_IndicesNamesAndForms(t *testing.T) {
 		{"data in second memory", join(section(5, x("01 00 01")), section(11, x("01 02 01 4100 0b 00"))),
 			"data section: segment 0: memory index 1, but there are only 1 (at offset 0x11)"},
 		{"data form", section(11, x("01 03 00")), "data section: segment 0: unknown form 3 (at offset 0xb)"},
-		{"body without code", fn(section(10, x("01 01 00"))), "code section: function 0: ends before its code (at offset 0x17)"},
-		{"body without end", fn(section(10, x("01 02 00 01"))), "code section: function 0: does not end with the opcode end (at offset 0x17)"},
+		{"body without code", fn(section(10, x("01 01 00"))), "code section: function 0: ends too early (at offset 0x17)"},
+		{"body without end", fn(section(10, x("01 02 00 01"))), "code section: function 0: ends too early (at offset 0x18)"},
 		{"empty body", fn(section(10, x("01 00"))), "code section: function 0: ends too early (at offset 0x16)"},
 		{"type of local", fn(section(10, x("01 04 01 01 40 0b"))), "code section: function 0: unknown value type 0x40 (at offset 0x18)"},
 		{"name not UTF-8", section(7, x("01 02 c080 02 00")), `export section: export 0: name "\xc0\x80" is not UTF-8 (at offset 0xb)`},

@@ -1,65 +1,34 @@
 package wasmbin
 
-// The opcodes of constant expressions (core specification, section 3.3.10.2).
-const (
-	opEnd       = 0x0b
-	opGlobalGet = 0x23
-	opI32Const  = 0x41
-	opI64Const  = 0x42
-	opF32Const  = 0x43
-	opF64Const  = 0x44
-	opRefNull   = 0xd0
-	opRefFunc   = 0xd2
-	opVector    = 0xfd
-	opV128Const = 0x0c // after opVector
-)
-
-// constant reads a constant expression: one of the few instructions that may
-// stand there, and the end. It may name the first globals globals.
+// constant reads a constant expression (core specification, section 3.3.10):
+// one of the few instructions that may stand there, and the end. It may name
+// the first globals globals.
 func (w *walker) constant(globals int) {
-	switch op := w.byte(); op {
-	case opI32Const:
-		w.skipSigned(32)
-	case opI64Const:
-		w.skipSigned(64)
-	case opF32Const:
-		w.bytes(4)
-	case opF64Const:
-		w.bytes(8)
-	case opGlobalGet:
-		w.below(w.u32(), globals, "global")
-	case opRefNull:
-		w.referenceType()
-	case opRefFunc:
-		w.below(w.u32(), w.functions(), "function")
-	case opVector:
-		w.vectorConstant()
-	default:
-		w.fail("opcode %#02x cannot stand in a constant expression", op)
+	w.globals = globals
+	in := w.opcode()
+	if !in.constant {
+		w.fail("cannot stand in a constant expression")
 	}
+	w.immediates(in)
+	w.inside = ""
 	if w.byte() != opEnd {
-		w.fail("a constant expression of more than one instruction")
+		w.fail("a constant expression of more than one instruction: %s not allowed", extendedConstants)
 	}
-}
-
-func (w *walker) vectorConstant() {
-	if op := w.u32(); op != opV128Const {
-		w.fail("opcode %#02x %d cannot stand in a constant expression", opVector, op)
-	}
-	w.bytes(16)
 }
 
 // codeSection: vec(size:u32 vec(local) expr), section 5.5.13.
 func (w *walker) codeSection() {
 	w.bodies = w.vectorOf("bodies", w.budget.Functions)
 	w.sameBodies()
+	w.globals = w.Globals
 	for i := 0; i < w.bodies && w.enter("function", len(w.Imports)+i); i++ {
-		w.body(len(w.types[w.funcs[i]].Params))
+		w.body(w.types[w.funcs[i]])
 	}
 }
 
-// body reads one function's locals and code, which use up its bytes exactly.
-func (w *walker) body(params int) {
+// body reads the locals and the code of one function, which use up its bytes
+// exactly.
+func (w *walker) body(t FuncType) {
 	size := w.u32()
 	start := w.pos
 	w.bytes(size)
@@ -68,14 +37,15 @@ func (w *walker) body(params int) {
 	}
 	section := w.b
 	w.b, w.pos = section[:w.pos], start
-	w.declarations(params)
+	locals := w.declarations(len(t.Params))
+	w.function = function{locals: locals, open: append(w.function.open[:0], block{plainBlock, len(t.Results)})}
 	w.instructions()
 	w.b = section
 }
 
 // declarations: vec(n:u32 valtype), each declares n locals. Few bytes can
-// declare 2^32 of them, so it is the sum that counts.
-func (w *walker) declarations(params int) {
+// declare 2^32 of them, so it is the sum that counts, parameters included.
+func (w *walker) declarations(params int) (locals int) {
 	start := w.pos
 	total := uint64(params)
 	for n := w.vector("declarations of locals"); n > 0 && w.err == nil; n-- {
@@ -86,18 +56,18 @@ func (w *walker) declarations(params int) {
 	w.atMost(total, w.budget.Locals, "locals")
 	w.locals += total
 	w.atMost(w.locals, w.budget.ModuleLocals, "locals in the module")
+	return int(total)
 }
 
-// instructions passes over a body's code, which must be there and end as every
-// expression does.
+// instructions reads a body's code up to the end that belongs to the body, and
+// nothing may follow that.
 func (w *walker) instructions() {
-	if w.left() == 0 {
-		w.last = w.pos
-		w.fail("ends before its code")
+	for len(w.function.open) > 0 && w.err == nil {
+		w.instruction()
 	}
-	w.last = len(w.b) - 1
-	if w.b[w.last] != opEnd {
-		w.fail("does not end with the opcode end")
+	w.inside = ""
+	w.last = w.pos
+	if w.left() > 0 {
+		w.fail("%d bytes behind its end", w.left())
 	}
-	w.pos = len(w.b)
 }

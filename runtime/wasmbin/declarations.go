@@ -13,7 +13,7 @@ func (w *walker) typeSection() {
 	arena := make([]ValueType, 0, w.left()) // each type in it takes a byte
 	for i := 0; i < w.Types && w.enter("type", i); i++ {
 		if form := w.byte(); form != 0x60 {
-			w.fail("form %#02x is not that of a function type", form)
+			w.unknownType("form", form)
 		}
 		t := &w.types[i]
 		arena, t.Params = w.valueTypes(arena, "parameters", w.budget.Params)
@@ -36,7 +36,11 @@ func (w *walker) importSection() {
 	w.Imports = make([]Import, 0, n)
 	for i := 0; i < n && w.enter("import", i); i++ {
 		module, name := w.name(), w.name()
-		if k := Kind(w.byte()); k != Function {
+		switch k := Kind(w.byte()); k {
+		case Function:
+		case tag:
+			w.fail("%.64q %.64q is of kind %s: %s not allowed", module, name, k, exceptions)
+		default:
 			w.fail("%.64q %.64q is of kind %s, only functions can be imported", module, name, k)
 		}
 		t := w.u32()
@@ -58,10 +62,16 @@ func (w *walker) functionSection() {
 
 // tableSection: vec(reftype limits), section 5.5.7.
 func (w *walker) tableSection() {
+	const withInitial = 0x40 // in the place of the type
 	w.Tables = w.vectorOf("tables", w.budget.Tables)
+	w.tables = make([]Limits, w.Tables)
 	for i := 0; i < w.Tables && w.enter("table", i); i++ {
+		if w.peek() == withInitial {
+			w.fail("an initial value: %s not allowed", typedReferences)
+		}
 		w.referenceType()
-		if l := w.limits(); int64(l.Min) > int64(w.budget.TableEntries) {
+		w.tables[i] = w.limits()
+		if l := w.tables[i]; int64(l.Min) > int64(w.budget.TableEntries) {
 			w.fail("starts with %d entries, at most %d", l.Min, w.budget.TableEntries)
 		}
 	}
@@ -69,7 +79,11 @@ func (w *walker) tableSection() {
 
 // memorySection: vec(limits), section 5.5.8; at most one.
 func (w *walker) memorySection() {
-	if w.vectorOf("memories", 1) == 0 {
+	n := w.vector("memories")
+	if n > 1 {
+		w.fail("%d memories: %s not allowed", n, multiMemory)
+	}
+	if n == 0 {
 		return
 	}
 	w.enter("memory", 0)
@@ -87,8 +101,14 @@ func (w *walker) memorySection() {
 func (w *walker) limits() Limits {
 	var l Limits
 	flags := w.byte()
-	if flags > 1 {
-		w.fail("limits of form %#02x: shared and 64-bit ones are not supported", flags)
+	switch flags {
+	case 0, 1:
+	case 2, 3:
+		w.fail("limits of form %#02x: %s not allowed", flags, threads)
+	case 4, 5, 6, 7:
+		w.fail("limits of form %#02x: %s not allowed", flags, memory64)
+	default:
+		w.fail("unknown limits of form %#02x", flags)
 	}
 	l.Min = w.u32()
 	if l.HasMax = flags == 1; l.HasMax {

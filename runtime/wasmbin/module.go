@@ -3,13 +3,15 @@
 //
 // [Check] trusts no number in the file: every count and every length is held
 // against the bytes that are left before it is used. It covers the binary
-// format of WebAssembly 2.0 (core specification, section 5) with these limits
-// on top: only functions are imported, there is at most one memory, and the
-// structure stays within a [Budget]. It walks constant expressions; function
-// bodies it measures and passes over, so types and code remain the engine's to
-// validate.
+// format of WebAssembly 2.0 (core specification, section 5), down to each
+// instruction of each function, with these limits on top: only functions are
+// imported, there is at most one memory, a table that grows has a maximum, and
+// the structure stays within a [Budget]. What indices name is there, blocks
+// begin and end in pairs, and what belongs to a later proposal is refused by the
+// proposal's name. Types of values remain the engine's to validate.
 //
-// Errors are one line, naming section, entry and the offset in the file.
+// Errors are one line, naming section, entry, instruction and the offset in the
+// file.
 // Nothing here starts a goroutine; a [Module] may be read from several.
 package wasmbin
 

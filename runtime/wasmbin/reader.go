@@ -22,7 +22,9 @@ type reader struct {
 	section string
 	item    string
 	index   int
-	err     error
+	// inside is the name of the instruction that is being read; empty outside.
+	inside string
+	err    error
 }
 
 func (r *reader) left() int { return len(r.b) - r.pos }
@@ -37,6 +39,9 @@ func (r *reader) fail(format string, args ...any) {
 	where := r.section
 	if r.item != "" {
 		where = fmt.Sprintf("%s: %s %d", r.section, r.item, r.index)
+	}
+	if r.inside != "" {
+		where += ": " + r.inside
 	}
 	r.err = fmt.Errorf("%s: %s (at offset %#x)", where, fmt.Sprintf(format, args...), r.last)
 	r.pos = len(r.b)
@@ -54,6 +59,15 @@ func (r *reader) below(index uint32, count int, kind string) {
 	if uint64(index) >= uint64(count) {
 		r.fail("%s index %d, but there are only %d", kind, index, count)
 	}
+}
+
+// peek returns the next byte, or 0 at the end, and stays before it.
+func (r *reader) peek() byte {
+	r.last = r.pos
+	if r.left() == 0 {
+		return 0
+	}
+	return r.b[r.pos]
 }
 
 func (r *reader) byte() byte {
@@ -90,21 +104,25 @@ func (r *reader) u32() uint32 {
 	return v | uint32(c)<<28
 }
 
-// skipSigned passes over a signed number of 32 or 64 bits, as strict as u32:
-// unused bits of the last byte repeat the sign.
-func (r *reader) skipSigned(bits int) {
+// signed reads a signed number of up to 64 bits, as strict as u32: unused bits
+// of the last byte repeat the sign.
+func (r *reader) signed(bits int) int64 {
 	r.last = r.pos
-	used := bits // of the number, by the bytes not read yet
-	for ; used > 7; used -= 7 {
-		if r.next() < 0x80 {
-			return
+	var v int64
+	shift := 0
+	for ; bits-shift > 7; shift += 7 {
+		c := r.next()
+		v |= int64(c&0x7f) << shift
+		if c < 0x80 {
+			return v << (57 - shift) >> (57 - shift)
 		}
 	}
 	c := r.next()
-	unused := int8(c<<1) >> used // sign-extended: the sign bit and those above it
+	unused := int8(c<<1) >> (bits - shift) // sign-extended: the sign bit and those above it
 	if c >= 0x80 || unused != 0 && unused != -1 {
 		r.fail("a number does not fit %d bits", bits)
 	}
+	return v | int64(int8(c<<1)>>1)<<shift
 }
 
 // bytes reads n bytes, without copying them.
@@ -154,14 +172,14 @@ func (r *reader) vectorOf(unit string, limit int) int {
 
 // enter begins entry i of a vector, so that failures name it.
 func (r *reader) enter(item string, i int) bool {
-	r.item, r.index = item, i
+	r.item, r.index, r.inside = item, i, ""
 	return r.err == nil
 }
 
 func (r *reader) valueType() ValueType {
 	t := ValueType(r.byte())
 	if !t.known() {
-		r.fail("unknown value type %#02x", byte(t))
+		r.unknownType("value type", byte(t))
 	}
 	return t
 }
@@ -169,7 +187,7 @@ func (r *reader) valueType() ValueType {
 func (r *reader) referenceType() ValueType {
 	t := ValueType(r.byte())
 	if !t.reference() {
-		r.fail("unknown reference type %#02x", byte(t))
+		r.unknownType("reference type", byte(t))
 	}
 	return t
 }

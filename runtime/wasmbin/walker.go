@@ -11,6 +11,9 @@ type walker struct {
 	rank      int        // of the last section that was not a custom one
 	types     []FuncType // the type section
 	funcs     []uint32   // the function section: for each function its type
+	tables    []Limits   // the table section
+	globals   int        // that an instruction may name: the first ones
+	function  function   // whose body is being walked
 	locals    uint64     // of all functions so far, parameters included
 	bodies    int        // in the code section
 	dataCount int        // of the data count section; -1 without one
@@ -37,6 +40,7 @@ var sections = [...]struct {
 	10: {"code section", 11, (*walker).codeSection},
 	11: {"data section", 12, (*walker).dataSection},
 	12: {"data count section", 10, (*walker).dataCountSection},
+	13: {"tag section", 0, (*walker).tagSection},
 }
 
 func sectionName(id byte) string {
@@ -45,6 +49,8 @@ func sectionName(id byte) string {
 	}
 	return fmt.Sprintf("section %d", id)
 }
+
+func (w *walker) tagSection() { w.fail("%s not allowed", exceptions) }
 
 // walk walks one section, which must use up its bytes exactly.
 func (w *walker) walk(f frame) {
@@ -55,7 +61,7 @@ func (w *walker) walk(f frame) {
 	file := w.b
 	w.b = file[:f.body.end]
 	sections[f.id].walk(w)
-	w.item = ""
+	w.item, w.inside = "", ""
 	if w.left() > 0 {
 		w.last = w.pos
 		w.fail("%d bytes too many", w.left())
@@ -70,10 +76,10 @@ func (w *walker) place(f frame) {
 		w.fail("not a section of WebAssembly 2.0")
 		return
 	}
-	if f.id == 0 {
+	rank := sections[f.id].rank
+	if rank == 0 {
 		return
 	}
-	rank := sections[f.id].rank
 	if rank <= w.rank {
 		w.fail("twice, or after a section that it must stand before")
 	}
