@@ -223,31 +223,6 @@ func malformed(t *testing.T, dir string) []string {
 	return files
 }
 
-// The modules that two libraries bring along as examples and plug-ins are
-// within the default budget, except for one.
-func TestRealModulesAreWithinTheBudget(t *testing.T) {
-	accepted := 0
-	for _, dir := range []string{
-		filepath.Join(sources(t, "github.com/tetratelabs/wazero"), "examples"),
-		filepath.Join(sources(t, "github.com/extism/go-sdk"), "wasm"),
-	} {
-		for _, path := range modules(t, dir) {
-			_, err := wasmbin.Check(read(t, path), wasmbin.Budget{})
-			switch {
-			case err == nil:
-				accepted++
-			case strings.HasSuffix(path, ".instr.wasm") && strings.Contains(err.Error(), "2457 locals, at most 2000"):
-				// Instrumented for tracing, which gave one function its locals.
-			case !onPurpose(err):
-				t.Errorf("%s: %v", path, err)
-			}
-		}
-	}
-	if accepted < 20 {
-		t.Errorf("only %d modules", accepted)
-	}
-}
-
 // The tests' own good module is one by the engine's judgement too.
 func TestGoodModuleIsGood(t *testing.T) {
 	if err := judge(t, 0)(good()); err != nil {

@@ -24,3 +24,12 @@ func ExampleBudget() {
 	// 2 <nil>
 	// memory section: memory 0: starts with 2 pages of 64 KiB, at most 1 (at offset 0xc)
 }
+
+// A function with two loops in each other meets a budget of one.
+func ExampleBudget_loopNesting() {
+	twoLoops := []byte("\x00asm\x01\x00\x00\x00" + // a type, a function of it, and its code:
+		"\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + "\x0a\x0a\x01\x08\x00" + "\x03\x40\x03\x40\x0b\x0b\x0b")
+	_, err := wasmbin.Check(twoLoops, wasmbin.Budget{LoopNesting: 1})
+	fmt.Println(err)
+	// Output: code section: function 0: loop: 2 nested loops, at most 1 (at offset 0x19)
+}

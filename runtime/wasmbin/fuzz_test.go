@@ -26,7 +26,26 @@ func seeds() [][]byte {
 	for id := range byte(14) {
 		all = append(all, join(module(), []byte{id}, x("05"+most)))
 	}
-	return all
+	return append(all, bodies()...)
+}
+
+// bodies are modules whose code has an instruction of each kind, and some that
+// is wrong.
+func bodies() (all [][]byte) {
+	for _, code := range []string{
+		"0b", "00 0f 0b", "027f 4100 0b 1a 0b", "0340 2000 0d00 0b 0b", "2000 0440 05 0b 0b", "0200 1000 0b 0b", "2000 0e02 00 00 00 0b",
+		"0240 0340 0240 0c02 0b 0b 0b 0b", "2000 110000 0b", "2000 2100 2000 2200 1a 0b", "2300 2400 0b",
+		"4100 2500 4100 4100 1c0170 1a 0b", "d070 d1 1a d200 1a 0b", "4100 28 02 10 1a 4100 4200 37 03 00 0b", "3f00 4000 1a 0b",
+		"417f 1a 427f 1a 43 00000000 1a 44 0000000000000000 1a 0b", "43 00000000 fc00 1a 0b",
+		"4100 4100 4100 fc080000 fc0900 4100 4100 4100 fc0a0000 4100 4100 4100 fc0b00 0b",
+		"4100 4100 4100 fc0c0000 fc0d00 4100 4100 4100 fc0e0000 d070 4101 fc0f00 1a fc1000 1a 0b",
+		"fd0c 000102030405060708090a0b0c0d0e0f 1a 0b", "00 fd0d 000102030405060708090a0b0c0d0e1f 00 0b", "00 fd540000 01 fd150f fd8001 fdae01 00 0b",
+		"12000b", "fd8c8000 0b", "fe0000 0b", "0240 0b", "05 0b", "0b 0b", "2801000b", "0c050b", "0effffffff0f000b",
+	} {
+		all = append(all, full(x(code)))
+	}
+	return append(all, inBody(nested(100, "0240")), inBody(brTable(100)), loopsOverLocals(10, 70), calls(100, 600),
+		x("0061736d010000000105016000017f030201000503010001071002066d656d6f727902000372756e00000a1801160042ffffffffffffffffff00240003400c000b41000b"))
 }
 
 // sectionIDs walks the frames of an accepted module, independently.
