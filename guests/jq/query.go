@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -56,68 +54,5 @@ func run(_ *sdk.Call, in queryInput) (queryOutput, error) {
 	if err != nil {
 		return queryOutput{}, fmt.Errorf("program: %w", err)
 	}
-	var out queryOutput
-	for _, input := range inputs {
-		if err := out.collect(code.Run(input), in.Limit); err != nil || out.Truncated {
-			return out, err
-		}
-	}
-	return out, nil
-}
-
-// collect takes results until there are none, or one too many.
-func (o *queryOutput) collect(results gojq.Iter, limit int) error {
-	for {
-		v, ok := results.Next()
-		if !ok {
-			return nil
-		}
-		if err, ok := v.(error); ok {
-			return halted(err, len(o.Results))
-		}
-		if len(o.Results) == limit {
-			o.Truncated = true
-			return nil
-		}
-		text, err := gojq.Marshal(v)
-		if err != nil {
-			return err
-		}
-		o.Results = append(o.Results, text)
-	}
-}
-
-// halted tells the end that a program asked for from a failure.
-func halted(err error, results int) error {
-	halt := new(gojq.HaltError)
-	if errors.As(err, &halt) && halt.Value() == nil {
-		return nil
-	}
-	return fmt.Errorf("after %d results: %w", results, err)
-}
-
-// inputsOf returns what the program runs on, numbers as they are written.
-func inputsOf(in queryInput) ([]any, error) {
-	switch {
-	case in.JSON != "" && in.Value != nil:
-		return nil, errors.New("both json and value are given: leave one out")
-	case in.Value != nil:
-		return []any{in.Value}, nil
-	case in.JSON == "":
-		return []any{nil}, nil
-	}
-	var inputs []any
-	d := json.NewDecoder(strings.NewReader(in.JSON))
-	d.UseNumber()
-	for {
-		var v any
-		err := d.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			return inputs, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("json: value %d: %w", len(inputs)+1, err)
-		}
-		inputs = append(inputs, v)
-	}
+	return collect(code, inputs, in.Limit)
 }

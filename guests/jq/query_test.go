@@ -12,14 +12,15 @@ func TestJQ(t *testing.T) {
 		`{"program":".","json":"{\"big\":12345678901234567890, \"x\":\"<&>\"}"}`:                              `{"results":[{"big":12345678901234567890,"x":"<&>"}],"truncated":false}`,
 		`{"program":".+1","json":"9007199254740993 2"}`:                                                       `{"results":[9007199254740994,3],"truncated":false}`,
 		`{"program":".a","value":{"a":9007199254740993}}`:                                                     `{"results":[9007199254740993],"truncated":false}`,
-		`{"program":"1+1"}`:                       `{"results":[2],"truncated":false}`,
-		`{"program":".","value":{}}`:              `{"results":[{}],"truncated":false}`,
-		`{"program":"nan, infinite"}`:             `{"results":[null,1.7976931348623157e+308],"truncated":false}`,
-		`{"program":"range(infinite)","limit":3}`: `{"results":[0,1,2],"truncated":true}`,
-		`{"program":"1,2,3","limit":3}`:           `{"results":[1,2,3],"truncated":false}`,
-		`{"program":"1, halt, 2"}`:                `{"results":[1],"truncated":false}`,
-		`{"program":"empty"}`:                     `{"results":[],"truncated":false}`,
-		`{"program":"$ENV|length"}`:               `{"results":[0],"truncated":false}`,
+		`{"program":"1+1"}`:                                           `{"results":[2],"truncated":false}`,
+		`{"program":".","value":{}}`:                                  `{"results":[{}],"truncated":false}`,
+		`{"program":"nan, infinite"}`:                                 `{"results":[null,1.7976931348623157e+308],"truncated":false}`,
+		`{"program":"range(infinite)","limit":3}`:                     `{"results":[0,1,2],"truncated":true}`,
+		`{"program":"1,2,3","limit":3}`:                               `{"results":[1,2,3],"truncated":false}`,
+		`{"program":"1, halt, 2"}`:                                    `{"results":[1],"truncated":false}`,
+		`{"program":"if . == 2 then halt else . end","json":"1 2 3"}`: `{"results":[1],"truncated":false}`,
+		`{"program":"empty"}`:                                         `{"results":[],"truncated":false}`,
+		`{"program":"$ENV|length"}`:                                   `{"results":[0],"truncated":false}`,
 	} {
 		if got := sdktest.Call(t, module, "jq", args); string(got.Structured) != want {
 			t.Errorf("%s: got %s %s, want %s", args, got.Structured, got.Text, want)
