@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -25,11 +24,22 @@ func readCSV(text, delimiter string) ([][]string, error) {
 	return rows, nil
 }
 
-// writeCSV writes rows as RFC 4180 does, with plain line feeds.
-func writeCSV(w io.Writer, rows [][]string, delimiter string) error {
-	c := csv.NewWriter(w)
-	c.Comma = delimiters[delimiter]
-	return c.WriteAll(rows)
+// writeCSV returns rows as RFC 4180 writes them, with plain line feeds. A row
+// that is one empty cell gets quotes: readers skip empty lines.
+func writeCSV(rows [][]string, delimiter string) (string, error) {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Comma = delimiters[delimiter]
+	for _, row := range rows {
+		if len(row) == 1 && row[0] == "" {
+			w.Flush()
+			b.WriteString("\"\"\n")
+		} else if err := w.Write(row); err != nil {
+			return "", err
+		}
+	}
+	w.Flush()
+	return b.String(), w.Error()
 }
 
 // splitHeader returns the names of the columns and the rows below them.

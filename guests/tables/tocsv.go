@@ -1,14 +1,6 @@
 package main
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
-
-	"github.com/hutch-run/hutch/guests/sdk"
-)
+import "github.com/hutch-run/hutch/guests/sdk"
 
 var toCSV = sdk.Define(sdk.Spec{
 	Name:  "json_to_csv",
@@ -30,7 +22,7 @@ func jsonToCSV(_ *sdk.Call, in toCSVInput) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if in.Columns != nil {
+	if len(in.Columns) > 0 {
 		columns = in.Columns
 	}
 	var rows [][]string
@@ -44,76 +36,5 @@ func jsonToCSV(_ *sdk.Call, in toCSVInput) (string, error) {
 		}
 		rows = append(rows, row)
 	}
-	var b strings.Builder
-	err = writeCSV(&b, rows, in.Delimiter)
-	return b.String(), err
-}
-
-// readRecords returns the keys in order of appearance, and the objects as cells.
-func readRecords(text string) (keys []string, records []map[string]string, err error) {
-	d := json.NewDecoder(strings.NewReader(text))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil, nil, errors.New("json: this is no list; it must look like [{\"name\": \"Ada\"}, ...]")
-	}
-	seen := map[string]bool{}
-	for d.More() {
-		record, err := readRecord(d, func(key string) {
-			if !seen[key] {
-				seen[key] = true
-				keys = append(keys, key)
-			}
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("json: item %d: %w", len(records)+1, err)
-		}
-		records = append(records, record)
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, nil, fmt.Errorf("json: the list does not end after item %d", len(records))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, nil, errors.New("json: there is more after the list")
-	}
-	return keys, records, nil
-}
-
-// readRecord reads one object, telling of its keys as they come.
-func readRecord(d *json.Decoder, key func(string)) (map[string]string, error) {
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.New("this is no object")
-	}
-	record := map[string]string{}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		k, ok := name.(string)
-		if !ok {
-			return nil, fmt.Errorf("%v is no key", name)
-		}
-		key(k)
-		if record[k], err = cellText(value); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return record, err
-}
-
-// cellText is the string itself, nothing for null, and else the JSON as it is.
-func cellText(value json.RawMessage) (string, error) {
-	switch value[0] {
-	case 'n':
-		return "", nil
-	case '"':
-		var s string
-		err := json.Unmarshal(value, &s)
-		return s, err
-	}
-	return string(value), nil
+	return writeCSV(rows, in.Delimiter)
 }

@@ -37,7 +37,7 @@ func csvToMarkdown(_ *sdk.Call, in toMarkdownInput) (string, error) {
 	return b.String(), nil
 }
 
-var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", "<br>", "\n", "<br>")
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", "<br>", "\n", "<br>", "\r", "<br>")
 
 func writeRow(b *strings.Builder, cells []string) {
 	b.WriteByte('|')
