@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"github.com/hutch-run/hutch/guests/sdk"
@@ -48,26 +46,6 @@ func compare(_ *sdk.Call, in diffInput) (diffOutput, error) {
 	if err != nil {
 		return diffOutput{}, err
 	}
-	out := diffOutput{Diff: unified.String()}
-	for _, hunk := range unified.Hunks {
-		for _, line := range hunk.Lines {
-			switch line.Kind {
-			case udiff.Insert:
-				out.Added++
-			case udiff.Delete:
-				out.Removed++
-			}
-		}
-	}
-	return out, nil
-}
-
-// oneLine keeps a name from adding lines to the diff's head.
-func oneLine(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, name)
+	added, removed := count(unified)
+	return diffOutput{Added: added, Removed: removed, Diff: unified.String()}, nil
 }

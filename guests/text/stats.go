@@ -2,9 +2,6 @@ package main
 
 import (
 	"strings"
-	"unicode"
-
-	"github.com/rivo/uniseg"
 
 	"github.com/hutch-run/hutch/guests/sdk"
 )
@@ -30,32 +27,13 @@ type statsOutput struct {
 	ReadingSeconds int `json:"reading_seconds"`
 }
 
-const wordsPerMinute = 240
-
 func countText(_ *sdk.Call, in statsInput) (statsOutput, error) {
 	out := statsOutput{Bytes: len(in.Text), Lines: strings.Count(in.Text, "\n")}
 	if in.Text != "" && !strings.HasSuffix(in.Text, "\n") {
 		out.Lines++
 	}
-	var cluster string
-	var inWord, inSentence bool // something to read was seen since the last boundary
-	for rest, bounds, state := in.Text, 0, -1; rest != ""; {
-		cluster, rest, bounds, state = uniseg.StepString(rest, state)
-		out.Characters++
-		if strings.ContainsFunc(cluster, readable) {
-			inWord, inSentence = true, true
-		}
-		if bounds&uniseg.MaskWord != 0 && inWord {
-			out.Words++
-			inWord = false
-		}
-		if bounds&uniseg.MaskSentence != 0 && inSentence {
-			out.Sentences++
-			inSentence = false
-		}
-	}
+	out.Characters, out.Words, out.Sentences = segments(in.Text)
+	const wordsPerMinute = 240
 	out.ReadingSeconds = (out.Words*60 + wordsPerMinute - 1) / wordsPerMinute
 	return out, nil
 }
-
-func readable(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }

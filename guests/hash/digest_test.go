@@ -36,36 +36,3 @@ func TestHashDataOfBytes(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
-
-func TestEncodeAndDecodeData(t *testing.T) {
-	for to, want := range map[string]string{
-		"base64": "Z3LDvMOfIT8+", "base64url": "Z3LDvMOfIT8-", "base32": "M5ZMHPGDT4QT6PQ=", "hex": "6772c3bcc39f213f3e", "url": "gr%C3%BC%C3%9F%21%3F%3E",
-	} {
-		got := sdktest.Call(t, module, "encode_data", map[string]string{"data": "grüß!?>", "to": to})
-		if got.Text != want {
-			t.Errorf("to %s: got %s, want %s", to, got.Text, want)
-		}
-		back := sdktest.Call(t, module, "decode_data", map[string]string{"data": want, "from": to})
-		if want := `{"text":"grüß!?>","bytes":9}`; back.Text != want {
-			t.Errorf("from %s: got %s, want %s", to, back.Text, want)
-		}
-	}
-}
-
-func TestDecodeData(t *testing.T) {
-	for args, want := range map[string]string{
-		`{"data":" aGVs\n bG8 "}`:             `{"text":"hello","bytes":5}`,
-		`{"data":"ff 00","from":"hex"}`:       `{"base64":"/wA=","bytes":2}`,
-		`{"data":"mzxw6===","from":"base32"}`: `{"text":"foo","bytes":3}`,
-		`{"data":"a+b%2Bc","from":"url"}`:     `{"text":"a+b+c","bytes":5}`,
-		`{"data":""}`:                         `{"text":"","bytes":0}`,
-		`{"data":"_-8="}`:                     "this is no base64: illegal base64 data at input byte 0; it would be base64url",
-		`{"data":"abc","from":"hex"}`:         "this is no hex: encoding/hex: odd length hex string; it would be base64",
-		`{"data":"%zz","from":"url"}`:         `this is no percent-encoding: invalid URL escape "%zz"`,
-		`{"data":"x","from":"rot13"}`:         `invalid arguments for decode_data: from: "rot13" is none of base64, base64url, base32, hex, url`,
-	} {
-		if got := sdktest.Call(t, module, "decode_data", args); got.Text != want {
-			t.Errorf("%s: got %s, want %s", args, got.Text, want)
-		}
-	}
-}
