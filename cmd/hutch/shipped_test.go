@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/worker/workertest"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+)
+
+const guestsFolder = "../../guests"
+
+// What is shipped is these modules with these tools, and each answers as its
+// example calls say.
+func TestShippedModules(t *testing.T) {
+	tools := map[string][]string{
+		"dates.wasm":    {"date_convert", "date_add", "date_diff"},
+		"hash.wasm":     {"hash_data", "encode_data", "decode_data"},
+		"jq.wasm":       {"jq"},
+		"markdown.wasm": {"markdown_to_html"},
+		"tables.wasm":   {"csv_to_json", "json_to_csv", "csv_to_markdown"},
+		"text.wasm":     {"text_stats", "text_diff"},
+	}
+	set, err := toolswasm.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(set.Modules()) == 0 {
+		skipUnlessRequired(t, "no module is built: make tools")
+	}
+	var names []string
+	for _, m := range set.Modules() {
+		names = append(names, m.Name)
+	}
+	if want := slices.Sorted(maps.Keys(tools)); !slices.Equal(names, want) {
+		t.Errorf("shipped: %q, want %q", names, want)
+	}
+	bench := testBench(t)
+	for _, m := range set.Modules() {
+		t.Run(m.Name, func(t *testing.T) {
+			body, err := set.Fetch(m.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := filepath.Join(guestsFolder, strings.TrimSuffix(m.Name, moduleSuffix))
+			replayModule(t, bench, source{name: m.Name, body: body}, folder, tools[m.Name])
+		})
+	}
+}
+
+func TestExampleModules(t *testing.T) {
+	bench := testBench(t)
+	for name, tools := range map[string][]string{"greet": {"greet"}, "pdk-echo": {"pdk_echo"}, "c-upper": {"c_upper"}} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(guestsFolder, "examples", name)
+			replayModule(t, bench, exampleModule(t, folder), folder, tools)
+		})
+	}
+}
+
+// exampleModule builds an example in Go, and takes one in another language from
+// where make tools puts it.
+func exampleModule(t *testing.T, folder string) source {
+	t.Helper()
+	arg := folder
+	if _, err := os.Stat(filepath.Join(folder, "main.go")); errors.Is(err, fs.ErrNotExist) {
+		arg = filepath.Join("../../bin/examples", filepath.Base(folder)+moduleSuffix)
+	}
+	src, err := loadSource(t.Context(), program{stderr: os.Stderr}, &voice{w: t.Output()}, arg)
+	if arg != folder && errors.Is(err, fs.ErrNotExist) {
+		skipUnlessRequired(t, "it is not built: make tools, on a machine with clang and lld")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// replayModule mounts a module, holds it to having these tools and no warning
+// about one, and makes its example calls.
+func replayModule(t *testing.T, bench *workbench, src source, folder string, names []string) {
+	t.Helper()
+	tools, m, err := bench.mount(t.Context(), src.name, src.body, registry.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := tools.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if found := toolNames(m); m.Status != tool.Ready || !slices.Equal(found, names) {
+		t.Errorf("%s with tools %q, want ready with %q; %s", m.Status, found, names, m.Reason)
+	}
+	if warnings := toolWarnings(m); len(warnings) > 0 {
+		t.Errorf("warnings: %q", warnings)
+	}
+	calls, err := readExamples(filepath.Join(folder, "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkBothKinds(t, calls, names)
+	for _, call := range calls {
+		if r := call.run(t.Context(), tools); !r.Passed {
+			t.Errorf("%s: %s", r.File, strings.Join(r.Diff, "\n"))
+		}
+	}
+}
+
+func toolNames(m registry.Module) (names []string) {
+	for _, t := range m.Tools {
+		names = append(names, t.Published.Name)
+	}
+	return names
+}
+
+// checkBothKinds holds each tool to an example that works and one that fails.
+func checkBothKinds(t *testing.T, calls []example, names []string) {
+	t.Helper()
+	for _, name := range names {
+		for _, fails := range []bool{false, true} {
+			is := func(e example) bool { return e.Tool == name && e.Want.IsError == fails }
+			if !slices.ContainsFunc(calls, is) {
+				t.Errorf("%s has no example call with isError %t", name, fails)
+			}
+		}
+	}
+}
+
+// A tool can be read at once: its definition, types and function are one file of
+// at most a screen, with its tests beside it.
+func TestToolsFitOnOneScreen(t *testing.T) {
+	const screen = 60
+	files, err := filepath.Glob(filepath.Join(guestsFolder, "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") || !bytes.Contains(body, []byte("= sdk.Define(")) {
+			continue
+		}
+		found++
+		if lines := bytes.Count(body, []byte("\n")); lines > screen {
+			t.Errorf("%s has %d lines, at most %d: move what it leans on into a file beside it", file, lines, screen)
+		}
+		if _, err := os.Stat(strings.TrimSuffix(file, ".go") + "_test.go"); err != nil {
+			t.Error(err)
+		}
+	}
+	if found != 13 {
+		t.Errorf("%d files define a tool, want 13", found)
+	}
+}
+
+// testBench is a workbench with the limits that everybody has.
+func testBench(t *testing.T) *workbench {
+	t.Helper()
+	limits, err := defaultLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{State: filepath.Join(t.TempDir(), "state"), Limits: limits}
+	bench, err := openWorkbench(cfg, program{worker: workertest.Command(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bench.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return bench
+}
+
+// skipUnlessRequired skips, or fails where everything must be there.
+func skipUnlessRequired(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("HUTCH_REQUIRE") == "all" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
