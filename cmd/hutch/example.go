@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
@@ -51,7 +52,7 @@ func readExamples(dir string) ([]example, error) {
 }
 
 func (e *example) parse(body []byte) error {
-	if err := tool.CheckJSON(body, tool.MaxDepth); err != nil {
+	if err := rawjson.Check(body, rawjson.MaxDepth); err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(body))

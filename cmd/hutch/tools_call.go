@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/urfave/cli/v2"
 )
@@ -70,7 +71,7 @@ func readArguments(c *cli.Context, p program, arg string) ([]byte, error) {
 	if err != nil {
 		return nil, usagef("arguments: %w", err)
 	}
-	if err := tool.CheckJSON(body, tool.MaxDepth); err != nil {
+	if err := rawjson.Check(body, rawjson.MaxDepth); err != nil {
 		return nil, usagef("arguments: %w", err).withHint("write a JSON object, in quotes: '{\"text\":\"hello\"}'")
 	}
 	if trimmed := bytes.TrimSpace(body); trimmed[0] != '{' {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -149,7 +150,7 @@ func sameDescription(kind dialect.Kind, manifest, raw []byte) error {
 		if err != nil {
 			return err
 		}
-		if hashes[i], err = tool.DefinitionHash(said); err != nil {
+		if hashes[i], err = portable.DefinitionHash(said); err != nil {
 			return err
 		}
 	}

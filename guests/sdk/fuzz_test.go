@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 // FuzzCall feeds whole calls to the path that a host's bytes take: whatever
@@ -42,7 +42,7 @@ func FuzzArguments(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var args any
-		if tool.CheckJSON(in, tool.MaxDepth) != nil || decode(in, &args) != nil {
+		if rawjson.Check(in, rawjson.MaxDepth) != nil || decode(in, &args) != nil {
 			return // a host refuses it
 		}
 		var got, again values

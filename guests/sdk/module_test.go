@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/portable"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -261,7 +263,7 @@ func TestPortable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tool.CheckJSON(b, 100); err != nil {
+	if err := rawjson.Check(b, 100); err != nil {
 		t.Error(err)
 	}
 	var d tool.Description
@@ -269,9 +271,9 @@ func TestPortable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range d.Tools {
-		portable, warnings, err := tool.Portable(s)
-		if err != nil || warnings != nil || !reflect.DeepEqual(portable, s) {
-			t.Errorf("%s: became %+v, %q, %v", s.Name, portable, warnings, err)
+		same, warnings, err := portable.Spec(s)
+		if err != nil || warnings != nil || !reflect.DeepEqual(same, s) {
+			t.Errorf("%s: became %+v, %q, %v", s.Name, same, warnings, err)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -82,7 +83,7 @@ func newTool(spec tool.Spec) (t *sdk.Tool, err error) {
 	}()
 	for _, raw := range []json.RawMessage{spec.InputSchema, spec.OutputSchema} {
 		if len(raw) > 0 {
-			if err := tool.CheckJSON(raw, tool.MaxDepth); err != nil {
+			if err := rawjson.Check(raw, rawjson.MaxDepth); err != nil {
 				return nil, err
 			}
 		}

@@ -11,12 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 const (
-	// maxMessageDepth leaves [tool.MaxDepth] to arguments.
-	maxMessageDepth = tool.MaxDepth + 2
+	// maxMessageDepth leaves [rawjson.MaxDepth] to arguments.
+	maxMessageDepth = rawjson.MaxDepth + 2
 	maxID           = 256     // bytes of a request's id
 	maxSafe         = 1 << 53 // integers up to here survive a float64
 )
@@ -55,7 +55,7 @@ func readMessage(raw []byte) (message, *refusal) {
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
 		return m, refusef(jsonrpc.CodeInvalidRequest, "batches are not supported: send one message at a time")
 	}
-	if err := tool.CheckJSON(raw, maxMessageDepth); err != nil {
+	if err := rawjson.Check(raw, maxMessageDepth); err != nil {
 		return m, refusef(jsonrpc.CodeParseError, "%v", err)
 	}
 	var e envelope

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"golang.org/x/tools/txtar"
 
-	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 // transcriptSeeds returns what is sent in each transcript.
@@ -48,8 +48,8 @@ func TestMessageLimits(t *testing.T) {
 		{"largest number", `{"jsonrpc":"2.0","id":9007199254740992,"method":"ping"}`, ""},
 		{"larger number", `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, "an integer up to 2^53"},
 		{"smallest number", `{"jsonrpc":"2.0","id":-9007199254740992,"method":"ping"}`, ""},
-		{"arguments 64 deep", deep(tool.MaxDepth), ""},
-		{"arguments 65 deep", deep(tool.MaxDepth + 1), "nested deeper than 66"},
+		{"arguments 64 deep", deep(rawjson.MaxDepth), ""},
+		{"arguments 65 deep", deep(rawjson.MaxDepth + 1), "nested deeper than 66"},
 	} {
 		_, r := readMessage([]byte(c.in))
 		if got := textOf(r); c.want == "" && r != nil || !strings.Contains(got, c.want) {
@@ -77,7 +77,7 @@ func FuzzMessage(f *testing.F) {
 		m, refused := readMessage(raw)
 		if refused != nil {
 			answer := refused.answer(m.id)
-			if err := tool.CheckJSON(answer, 4); err != nil || strings.ContainsRune(string(answer), '\n') {
+			if err := rawjson.Check(answer, 4); err != nil || strings.ContainsRune(string(answer), '\n') {
 				t.Fatalf("answer %s: %v", answer, err)
 			}
 			return

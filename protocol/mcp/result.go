@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -32,7 +33,7 @@ func checkResult(r tool.Result) error {
 		if len(raw) == 0 {
 			continue
 		}
-		if err := tool.CheckJSON(raw, tool.MaxDepth); err != nil {
+		if err := rawjson.Check(raw, rawjson.MaxDepth); err != nil {
 			return fmt.Errorf("%w: its result holds what is no JSON: %w", tool.ErrFailed, err)
 		}
 	}

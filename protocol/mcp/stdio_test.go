@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -320,7 +321,7 @@ func FuzzStdio(f *testing.F) {
 			t.Fatal(err)
 		}
 		for line := range bytes.Lines(out.Bytes()) {
-			if err := tool.CheckJSON(line, maxMessageDepth+tool.MaxDepth); err != nil {
+			if err := rawjson.Check(line, maxMessageDepth+rawjson.MaxDepth); err != nil {
 				t.Fatalf("%s: %v", line, err)
 			}
 		}

@@ -1,7 +1,7 @@
 // Package tool says what a tool is: definition, caller, call, result, what a
-// module asks for, the errors every layer agrees on, and the lint of all these.
+// module asks for, and the errors every layer agrees on.
 //
-// It does no I/O. JSON that a module or a host wrote stays json.RawMessage, so
+// It does no I/O, and guests carry it: it imports next to nothing. JSON that a module or a host wrote stays json.RawMessage, so
 // numbers and key order survive.
 package tool
 

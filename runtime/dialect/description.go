@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -68,7 +69,7 @@ func checkJSON(raw []byte, most int) error {
 	case len(raw) > most:
 		return fmt.Errorf("%d bytes, at most %d", len(raw), most)
 	}
-	return tool.CheckJSON(raw, tool.MaxDepth)
+	return rawjson.Check(raw, rawjson.MaxDepth)
 }
 
 // onlyKnows fails on the first other member, in the order of their names.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
-	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 // journal takes the log lines of one call: what the guest logs, and what it
@@ -92,7 +92,7 @@ func (r *reports) report(body []byte) int {
 
 // isProgress reports whether body is {"progress":n,"total"?:n,"message"?:s}.
 func isProgress(body []byte) bool {
-	if tool.CheckJSON(body, 2) != nil {
+	if rawjson.Check(body, 2) != nil {
 		return false
 	}
 	var fields map[string]json.RawMessage

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
@@ -199,7 +200,7 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 
 // bind makes a tool presentable and keeps its own schemas for validation.
 func bind(own tool.Spec) (*boundTool, error) {
-	public, warnings, err := tool.Portable(own)
+	public, warnings, err := portable.Spec(own)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 )
@@ -190,7 +191,7 @@ func readAtMost(path string, limit int64) (raw []byte, err error) {
 
 // strictJSON reads exactly what encoding/json writes for v, and nothing else.
 func strictJSON(raw []byte, v any) error {
-	if err := tool.CheckJSON(raw, tool.MaxDepth+8); err != nil {
+	if err := rawjson.Check(raw, rawjson.MaxDepth+8); err != nil {
 		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))

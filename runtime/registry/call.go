@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -77,7 +78,7 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 	if n := len(args); n > r.o.Limits.InputBytes {
 		return nil, invalid(fmt.Sprintf("%d bytes, at most %d", n, r.o.Limits.InputBytes))
 	}
-	if err := tool.CheckJSON(args, tool.MaxDepth); err != nil {
+	if err := rawjson.Check(args, rawjson.MaxDepth); err != nil {
 		return nil, invalid(err.Error())
 	}
 	if bytes.TrimSpace(args)[0] != '{' {
@@ -120,7 +121,7 @@ func progressTo(told func(tool.Progress)) func(json.RawMessage) {
 	}
 	return func(raw json.RawMessage) {
 		var p tool.Progress
-		if tool.CheckJSON(raw, 1) != nil || json.Unmarshal(raw, &p) != nil {
+		if rawjson.Check(raw, 1) != nil || json.Unmarshal(raw, &p) != nil {
 			return
 		}
 		p.Message = cut(oneLine(p.Message), 1000)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 )
@@ -55,11 +56,11 @@ func (d *definition) compare(said []byte) error {
 	if desc.Version != d.exported.Version {
 		return fmt.Errorf("version %.40q, describe says %.40q", d.exported.Version, desc.Version)
 	}
-	listed, err := tool.DefinitionHash(d.exported)
+	listed, err := portable.DefinitionHash(d.exported)
 	if err != nil {
 		return err
 	}
-	told, err := tool.DefinitionHash(desc)
+	told, err := portable.DefinitionHash(desc)
 	if err != nil {
 		return err
 	}

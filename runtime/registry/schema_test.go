@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 // doubling returns a schema of n levels that each try the next one twice.
@@ -47,7 +47,7 @@ func TestHostileSchemasRunOutOfSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := tool.CheckJSON([]byte(tt.value), tool.MaxDepth); err != nil {
+			if err := rawjson.Check([]byte(tt.value), rawjson.MaxDepth); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.validate(json.RawMessage(tt.value)); !errors.Is(err, errTooMuch) {
@@ -150,7 +150,7 @@ func FuzzValidate(f *testing.F) {
 	f.Add([]byte(`{"unevaluatedProperties":false,"anyOf":[{"properties":{"a":true}}]}`), []byte(`{"a":1,"b":2}`))
 	f.Add([]byte(doubling(9, `"l%d":{"anyOf":[{"$ref":"#/$defs/l%[2]d"},{"$ref":"#/$defs/l%[2]d"}]}`)), []byte(`[1e400]`))
 	f.Fuzz(func(t *testing.T, schema, value []byte) {
-		if tool.CheckJSON(schema, tool.MaxDepth) != nil || tool.CheckJSON(value, tool.MaxDepth) != nil {
+		if rawjson.Check(schema, rawjson.MaxDepth) != nil || rawjson.Check(value, rawjson.MaxDepth) != nil {
 			return
 		}
 		c, err := compileSchema(schema)

@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// validate holds a value, which CheckJSON has passed, against the schema. The
+// validate holds a value, which rawjson.Check has passed, against the schema. The
 // problems are what does not fit; none means it does. The error says that it
 // could not be found out.
 func (c *compiledSchema) validate(raw json.RawMessage) (found []problem, err error) {

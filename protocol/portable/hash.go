@@ -1,4 +1,4 @@
-package tool
+package portable
 
 import (
 	"bytes"
@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
+
+	"github.com/hutch-run/hutch/protocol/rawjson"
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 // DefinitionHash identifies what a module says its tools are, as 64 lower-case
@@ -16,7 +18,7 @@ import (
 // Take it of the description as exported, before prefix and profile.
 //
 // The error says which JSON of d is broken.
-func DefinitionHash(d Description) (string, error) {
+func DefinitionHash(d tool.Description) (string, error) {
 	d.Version = ""
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -24,26 +26,10 @@ func DefinitionHash(d Description) (string, error) {
 	if err := enc.Encode(d); err != nil {
 		return "", fmt.Errorf("definition hash: %w", err)
 	}
-	n, err := parseJSON(b.Bytes(), hardDepth)
+	n, err := rawjson.Parse(b.Bytes(), rawjson.HardDepth)
 	if err != nil {
 		return "", fmt.Errorf("definition hash: %w", err)
 	}
-	sum := sha256.Sum256(n.canonical().compact())
+	sum := sha256.Sum256(n.Canonical().Compact())
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// canonical returns n with sorted keys and normal strings.
-func (n *node) canonical() *node {
-	out := &node{kind: n.kind, text: n.text}
-	if n.kind == kindString {
-		out.text = quote(unquote(n.text))
-	}
-	for _, m := range n.members {
-		out.members = append(out.members, newMember(m.name, m.value.canonical()))
-	}
-	slices.SortFunc(out.members, func(a, b member) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
-	for _, item := range n.items {
-		out.items = append(out.items, item.canonical())
-	}
-	return out
 }

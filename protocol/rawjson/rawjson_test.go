@@ -1,4 +1,4 @@
-package tool
+package rawjson
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestE11_CheckJSON(t *testing.T) {
+func TestE11_Check(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"scalar", `1`, ""},
 		{"spaces around", " \t\r\n{} \n", ""},
@@ -55,7 +55,7 @@ func TestE11_CheckJSON(t *testing.T) {
 		{"odd key in the path", `{"a b":[nul]}`, `at $."a b"[0]:`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := CheckJSON([]byte(c.in), MaxDepth)
+			err := Check([]byte(c.in), MaxDepth)
 			if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) && c.want != "" {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -76,39 +76,39 @@ func keys(n, again int) string {
 	return "{" + strings.TrimSuffix(b.String(), ",") + "}"
 }
 
-func TestCheckJSONBoundsItsOwnStack(t *testing.T) {
-	err := CheckJSON([]byte(strings.Repeat("[", 1<<20)), 1<<30)
+func TestCheckBoundsItsOwnStack(t *testing.T) {
+	err := Check([]byte(strings.Repeat("[", 1<<20)), 1<<30)
 	if err == nil || !strings.Contains(err.Error(), "nested deeper than 10000") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestCheckJSONKeepsErrorsShort(t *testing.T) {
+func TestCheckKeepsErrorsShort(t *testing.T) {
 	deep := strings.Repeat(`{"`+strings.Repeat("long ", 1000)+`":`, 60) + "x"
-	if err := CheckJSON([]byte(deep), MaxDepth); err == nil || len(err.Error()) > 4000 {
+	if err := Check([]byte(deep), MaxDepth); err == nil || len(err.Error()) > 4000 {
 		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
 	}
 }
 
-func ExampleCheckJSON() {
-	fmt.Println(CheckJSON([]byte(`{"id":12345678901234567890}`), MaxDepth))
-	fmt.Println(CheckJSON([]byte(`{"user":"a","user":"b"}`), MaxDepth))
-	fmt.Println(CheckJSON([]byte(`[[[]]]`), 2))
+func ExampleCheck() {
+	fmt.Println(Check([]byte(`{"id":12345678901234567890}`), MaxDepth))
+	fmt.Println(Check([]byte(`{"user":"a","user":"b"}`), MaxDepth))
+	fmt.Println(Check([]byte(`[[[]]]`), 2))
 	// Output:
 	// <nil>
 	// json: offset 12, at $: key user stands twice in one object
 	// json: offset 2, at $[0][0]: nested deeper than 2, the most allowed
 }
 
-// FuzzCheckJSON: what we accept, encoding/json accepts and reads as we do.
-func FuzzCheckJSON(f *testing.F) {
+// FuzzCheck: what we accept, encoding/json accepts and reads as we do.
+func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-2.5e+3,"\ud83d\ude00\n"],"b":null}`, `[true,false]`, `{"a":1,"a":2}`, `"\ud800"`, "\xff", `1e10000`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		n, err := parseJSON(raw, MaxDepth)
-		if (CheckJSON(raw, MaxDepth) == nil) != (err == nil) {
-			t.Fatal("CheckJSON and parseJSON disagree")
+		n, err := Parse(raw, MaxDepth)
+		if (Check(raw, MaxDepth) == nil) != (err == nil) {
+			t.Fatal("Check and Parse disagree")
 		}
 		if err != nil {
 			return
@@ -117,7 +117,7 @@ func FuzzCheckJSON(f *testing.F) {
 		if err := json.Unmarshal(raw, &theirs); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
 			t.Fatalf("encoding/json refuses it: %v", err)
 		}
-		if err := json.Unmarshal(n.canonical().compact(), &ours); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+		if err := json.Unmarshal(n.Canonical().Compact(), &ours); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
 			t.Fatalf("encoding/json refuses what we wrote: %v", err)
 		}
 		a, _ := json.Marshal(theirs)

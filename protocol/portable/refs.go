@@ -1,10 +1,11 @@
-package tool
+package portable
 
 import (
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 
 // references inlines the $refs of one schema.
 type references struct {
-	root        *node // as the module wrote it; what pointers point into
-	links       map[*node][]*node
+	root        *rawjson.Node // as the module wrote it; what pointers point into
+	links       map[*rawjson.Node][]*rawjson.Node
 	inlined     int  // bytes
 	found       bool // a $ref, whether inlined or not
 	nestedID    bool
@@ -28,18 +29,18 @@ type references struct {
 
 // inline returns the root with every reference replaced by what it names,
 // except those that lead back to themselves.
-func (w *rewriter) inline(where string) (*node, error) {
+func (w *rewriter) inline(where string) (*rawjson.Node, error) {
 	root := w.root
-	for hops := 0; root.get("$ref") != nil; hops++ {
+	for hops := 0; root.Get("$ref") != nil; hops++ {
 		if hops == maxHops {
 			return nil, fmt.Errorf("%s.$ref: leads back to itself", where)
 		}
-		target, err := w.target(where, root.get("$ref"))
+		target, err := w.target(where, root.Get("$ref"))
 		if err != nil {
 			return nil, err
 		}
 		w.found = true
-		root = merge(target, root.without("$ref"))
+		root = merge(target, root.Without("$ref"))
 	}
 	root, err := w.expandSubs(where, root, 1)
 	if err == nil && w.found && w.nestedID {
@@ -48,16 +49,16 @@ func (w *rewriter) inline(where string) (*node, error) {
 	return root, err
 }
 
-func (w *rewriter) expandSubs(where string, n *node, depth int) (*node, error) {
-	return n.mapSchemas(where, func(where string, sub *node) (*node, error) { return w.expand(where, sub, depth+1) })
+func (w *rewriter) expandSubs(where string, n *rawjson.Node, depth int) (*rawjson.Node, error) {
+	return mapSchemas(n, where, func(where string, sub *rawjson.Node) (*rawjson.Node, error) { return w.expand(where, sub, depth+1) })
 }
 
-func (w *rewriter) expand(where string, n *node, depth int) (*node, error) {
+func (w *rewriter) expand(where string, n *rawjson.Node, depth int) (*rawjson.Node, error) {
 	if depth > maxSchemaDepth {
 		return nil, fmt.Errorf("%s: schemas nested deeper than %d, the most allowed", where, maxSchemaDepth)
 	}
-	w.nestedID = w.nestedID || n.get("$id").is(kindString)
-	ref := n.get("$ref")
+	w.nestedID = w.nestedID || n.Get("$id").Is(rawjson.String)
+	ref := n.Get("$ref")
 	if ref == nil {
 		return w.expandSubs(where, n, depth)
 	}
@@ -71,16 +72,16 @@ func (w *rewriter) expand(where string, n *node, depth int) (*node, error) {
 		return nil, err
 	}
 	if loop {
-		w.warnf("%s: the recursive $ref %s stays, which some hosts do not follow", where, shown(ref.str()))
+		w.warnf("%s: the recursive $ref %s stays, which some hosts do not follow", where, shown(ref.Str()))
 		return w.expandSubs(where, n, depth)
 	}
-	if w.inlined += len(target.compact()); w.inlined > maxInlined {
+	if w.inlined += len(target.Compact()); w.inlined > maxInlined {
 		return nil, fmt.Errorf("%s: references stand for more than %d bytes, the most allowed", where, maxInlined)
 	}
 	if target, err = w.expand(where, target, depth); err != nil {
 		return nil, err
 	}
-	siblings, err := w.expandSubs(where, n.without("$ref"), depth)
+	siblings, err := w.expandSubs(where, n.Without("$ref"), depth)
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +90,16 @@ func (w *rewriter) expand(where string, n *node, depth int) (*node, error) {
 
 // merge puts a referenced schema and what stood beside the reference together.
 // Both apply, so only what cannot disagree is mixed into one object.
-func merge(target, siblings *node) *node {
+func merge(target, siblings *rawjson.Node) *rawjson.Node {
 	out := target
-	for _, m := range siblings.members {
-		old := target.get(m.name)
+	for _, m := range siblings.Members {
+		old := target.Get(m.Name)
 		switch {
-		case !target.is(kindObject):
+		case !target.Is(rawjson.Object):
 			return wrap(target, siblings)
-		case annotation(m.name), old == nil && (m.name == "$defs" || m.name == "definitions"):
-			out = out.set(m.name, m.value)
-		case old == nil || old.String() != m.value.String():
+		case annotation(m.Name), old == nil && (m.Name == "$defs" || m.Name == "definitions"):
+			out = out.Set(m.Name, m.Value)
+		case old == nil || old.String() != m.Value.String():
 			return wrap(target, siblings)
 		}
 	}
@@ -113,37 +114,37 @@ func annotation(name string) bool {
 	return false
 }
 
-func wrap(target, siblings *node) *node {
-	all := &node{kind: kindArray}
-	if old := siblings.get("allOf"); old.is(kindArray) {
-		all.items = append(all.items, old.items...)
+func wrap(target, siblings *rawjson.Node) *rawjson.Node {
+	all := &rawjson.Node{Kind: rawjson.Array}
+	if old := siblings.Get("allOf"); old.Is(rawjson.Array) {
+		all.Items = append(all.Items, old.Items...)
 	}
-	all.items = append(all.items, target)
-	return siblings.set("allOf", all)
+	all.Items = append(all.Items, target)
+	return siblings.Set("allOf", all)
 }
 
 // target returns what ref names.
-func (r *references) target(where string, ref *node) (*node, error) {
+func (r *references) target(where string, ref *rawjson.Node) (*rawjson.Node, error) {
 	tokens, err := pointer(ref)
 	if err != nil {
 		return nil, fmt.Errorf("%s.$ref: %w", where, err)
 	}
 	n := r.root
 	for _, token := range tokens {
-		if n = n.child(token); n == nil {
-			return nil, fmt.Errorf("%s.$ref: nothing stands at %s", where, shown(ref.str()))
+		if n = n.Child(token); n == nil {
+			return nil, fmt.Errorf("%s.$ref: nothing stands at %s", where, shown(ref.Str()))
 		}
 	}
 	return n, nil
 }
 
 // pointer splits a local reference (RFC 6901, section 6).
-func pointer(ref *node) ([]string, error) {
-	text := ref.str()
+func pointer(ref *rawjson.Node) ([]string, error) {
+	text := ref.Str()
 	rest, local := strings.CutPrefix(text, "#")
 	switch {
-	case !ref.is(kindString):
-		return nil, fmt.Errorf("found %s, allowed is a string", ref.what())
+	case !ref.Is(rawjson.String):
+		return nil, fmt.Errorf("found %s, allowed is a string", ref.What())
 	case local && rest == "":
 		return nil, nil
 	case !local || rest[0] != '/':
@@ -160,22 +161,10 @@ func pointer(ref *node) ([]string, error) {
 	return tokens, nil
 }
 
-// child returns one step of a JSON pointer, nil if there is nothing.
-func (n *node) child(token string) *node {
-	if n.is(kindObject) {
-		return n.get(token)
-	}
-	i, err := strconv.ParseUint(token, 10, 31)
-	if err != nil || !n.is(kindArray) || i >= uint64(len(n.items)) {
-		return nil
-	}
-	return n.items[i]
-}
-
 // recursive reports whether following references from target leads back to it.
-func (r *references) recursive(where string, target *node) (bool, error) {
-	seen := map[*node]bool{}
-	queue := []*node{target}
+func (r *references) recursive(where string, target *rawjson.Node) (bool, error) {
+	seen := map[*rawjson.Node]bool{}
+	queue := []*rawjson.Node{target}
 	for len(queue) > 0 {
 		next, err := r.linked(where, queue[0])
 		if err != nil {
@@ -196,16 +185,16 @@ func (r *references) recursive(where string, target *node) (bool, error) {
 }
 
 // linked returns what the references anywhere within n name, each once.
-func (r *references) linked(where string, n *node) ([]*node, error) {
+func (r *references) linked(where string, n *rawjson.Node) ([]*rawjson.Node, error) {
 	if known, ok := r.links[n]; ok {
 		return known, nil
 	}
 	if len(r.links) == maxTargets {
 		return nil, fmt.Errorf("%s: references to more than %d places, the most allowed", where, maxTargets)
 	}
-	var out []*node
-	seen := map[*node]bool{}
-	err := eachRef(n, func(ref *node) error {
+	var out []*rawjson.Node
+	seen := map[*rawjson.Node]bool{}
+	err := eachRef(n, func(ref *rawjson.Node) error {
 		target, err := r.target(where, ref)
 		if err == nil && !seen[target] {
 			seen[target] = true
@@ -217,30 +206,30 @@ func (r *references) linked(where string, n *node) ([]*node, error) {
 		return nil, err
 	}
 	if r.links == nil {
-		r.links = map[*node][]*node{}
+		r.links = map[*rawjson.Node][]*rawjson.Node{}
 	}
 	r.links[n] = out
 	return out, nil
 }
 
 // eachRef calls f with the value of each $ref within the schema n.
-func eachRef(n *node, f func(ref *node) error) error {
-	if ref := n.get("$ref"); ref != nil {
+func eachRef(n *rawjson.Node, f func(ref *rawjson.Node) error) error {
+	if ref := n.Get("$ref"); ref != nil {
 		if err := f(ref); err != nil {
 			return err
 		}
 	}
-	_, err := n.mapSchemas("", func(_ string, sub *node) (*node, error) { return sub, eachRef(sub, f) })
+	_, err := mapSchemas(n, "", func(_ string, sub *rawjson.Node) (*rawjson.Node, error) { return sub, eachRef(sub, f) })
 	return err
 }
 
 // prune drops the definitions that nothing names any more, once references
 // were inlined, and makes sure that those that stay still lead somewhere.
-func (w *rewriter) prune(root *node) (*node, error) {
+func (w *rewriter) prune(root *rawjson.Node) (*rawjson.Node, error) {
 	if !w.found {
 		return root, nil
 	}
-	body := root.without("$defs", "definitions")
+	body := root.Without("$defs", "definitions")
 	k := keeper{in: references{root: root}, used: map[string]map[string]bool{"$defs": {}, "definitions": {}}}
 	if err := eachRef(body, k.follow); err != nil {
 		return nil, err
@@ -252,21 +241,21 @@ func (w *rewriter) prune(root *node) (*node, error) {
 	return root, nil
 }
 
-func pruneDefinitions(root *node, key string, used map[string]bool) *node {
-	defs := root.get(key)
+func pruneDefinitions(root *rawjson.Node, key string, used map[string]bool) *rawjson.Node {
+	defs := root.Get(key)
 	switch {
 	case defs == nil:
 		return root
 	case len(used) == 0:
-		return root.without(key)
+		return root.Without(key)
 	}
-	kept := newObject()
-	for _, m := range defs.members {
-		if used[m.name] {
-			kept.members = append(kept.members, m)
+	kept := rawjson.NewObject()
+	for _, m := range defs.Members {
+		if used[m.Name] {
+			kept.Members = append(kept.Members, m)
 		}
 	}
-	return root.set(key, kept)
+	return root.Set(key, kept)
 }
 
 // A keeper finds the definitions that can be reached.
@@ -276,10 +265,10 @@ type keeper struct {
 	any  bool
 }
 
-func (k *keeper) follow(ref *node) error {
+func (k *keeper) follow(ref *rawjson.Node) error {
 	k.any = true
 	if _, err := k.in.target("", ref); err != nil {
-		return fmt.Errorf("the recursive $ref %s names a place that had to change: use $defs", shown(ref.str()))
+		return fmt.Errorf("the recursive $ref %s names a place that had to change: use $defs", shown(ref.Str()))
 	}
 	tokens, err := pointer(ref)
 	if err != nil || len(tokens) < 2 {
@@ -290,5 +279,5 @@ func (k *keeper) follow(ref *node) error {
 		return nil
 	}
 	used[tokens[1]] = true
-	return eachRef(k.in.root.get(tokens[0]).child(tokens[1]), k.follow)
+	return eachRef(k.in.root.Get(tokens[0]).Child(tokens[1]), k.follow)
 }

@@ -1,4 +1,6 @@
-package tool
+// Package rawjson reads JSON that a stranger wrote, strictly, and keeps the order
+// and the numbers as they were written.
+package rawjson
 
 import (
 	"fmt"
@@ -13,8 +15,8 @@ import (
 const MaxDepth = 64
 
 const (
-	// hardDepth bounds the recursion whatever a caller asks for.
-	hardDepth = 10_000
+	// HardDepth bounds the recursion, whatever depth a caller asks for.
+	HardDepth = 10_000
 	// maxNumber and maxExponent keep a short text from standing for a number
 	// that whoever computes with it could not hold.
 	maxNumber   = 1000
@@ -23,23 +25,23 @@ const (
 	fewKeys = 16
 )
 
-// CheckJSON reports whether raw is exactly one JSON value (RFC 8259) that every
+// Check reports whether raw is exactly one JSON value (RFC 8259) that every
 // parser reads the same way: valid UTF-8, no key twice in one object after
 // unescaping, no lone surrogate, nested at most maxDepth deep, numbers of at
 // most 1,000 characters and exponents up to 9,999. It stores object keys and
 // nothing else. The error is one line with byte offset and path.
-func CheckJSON(raw []byte, maxDepth int) error {
-	_, err := scanJSON(raw, maxDepth, false)
+func Check(raw []byte, maxDepth int) error {
+	_, err := scan(raw, maxDepth, false)
 	return err
 }
 
-// parseJSON is CheckJSON that keeps what it read.
-func parseJSON(raw []byte, maxDepth int) (*node, error) {
-	return scanJSON(raw, maxDepth, true)
+// Parse is Check that keeps what it read.
+func Parse(raw []byte, maxDepth int) (*Node, error) {
+	return scan(raw, maxDepth, true)
 }
 
-func scanJSON(raw []byte, maxDepth int, keep bool) (*node, error) {
-	s := &scanner{text: string(raw), max: min(maxDepth, hardDepth), keep: keep}
+func scan(raw []byte, maxDepth int, keep bool) (*Node, error) {
+	s := &scanner{text: string(raw), max: min(maxDepth, HardDepth), keep: keep}
 	n, err := s.document()
 	if err != nil {
 		return nil, err
@@ -87,7 +89,7 @@ func (s *scanner) fail(format string, args ...any) *syntaxError {
 	return &syntaxError{offset: s.off, text: fmt.Sprintf(format, args...)}
 }
 
-func (s *scanner) document() (*node, error) {
+func (s *scanner) document() (*Node, error) {
 	if !utf8.ValidString(s.text) {
 		s.off = invalidUTF8(s.text)
 		return nil, s.fail("invalid UTF-8")
@@ -136,7 +138,7 @@ func (s *scanner) found() string {
 	return strconv.QuoteRuneToASCII(r)
 }
 
-func (s *scanner) value() (*node, *syntaxError) {
+func (s *scanner) value() (*Node, *syntaxError) {
 	s.skipSpace()
 	switch c := s.peek(); {
 	case c == '{':
@@ -144,20 +146,20 @@ func (s *scanner) value() (*node, *syntaxError) {
 	case c == '[':
 		return s.nested(s.array)
 	case c == '"':
-		return s.scalar(kindString, s.str)
+		return s.scalar(String, s.str)
 	case c == '-' || isDigit(c):
-		return s.scalar(kindNumber, s.number)
+		return s.scalar(Number, s.number)
 	case c == 't':
-		return s.scalar(kindBool, s.literal("true"))
+		return s.scalar(Bool, s.literal("true"))
 	case c == 'f':
-		return s.scalar(kindBool, s.literal("false"))
+		return s.scalar(Bool, s.literal("false"))
 	case c == 'n':
-		return s.scalar(kindNull, s.literal("null"))
+		return s.scalar(Null, s.literal("null"))
 	}
 	return nil, s.fail("found %s, expected a value", s.found())
 }
 
-func (s *scanner) nested(read func() (*node, *syntaxError)) (*node, *syntaxError) {
+func (s *scanner) nested(read func() (*Node, *syntaxError)) (*Node, *syntaxError) {
 	if s.depth >= s.max {
 		return nil, s.fail("nested deeper than %d, the most allowed", s.max)
 	}
@@ -168,12 +170,12 @@ func (s *scanner) nested(read func() (*node, *syntaxError)) (*node, *syntaxError
 	return n, err
 }
 
-func (s *scanner) scalar(k kind, read func() *syntaxError) (*node, *syntaxError) {
+func (s *scanner) scalar(k Kind, read func() *syntaxError) (*Node, *syntaxError) {
 	start := s.off
 	if err := read(); err != nil || !s.keep {
 		return nil, err
 	}
-	return &node{kind: k, text: s.text[start:s.off]}, nil
+	return &Node{Kind: k, Text: s.text[start:s.off]}, nil
 }
 
 func (s *scanner) literal(word string) func() *syntaxError {
@@ -186,8 +188,8 @@ func (s *scanner) literal(word string) func() *syntaxError {
 	}
 }
 
-func (s *scanner) array() (*node, *syntaxError) {
-	n := s.container(kindArray)
+func (s *scanner) array() (*Node, *syntaxError) {
+	n := s.container(Array)
 	if s.skipSpace(); s.peek() == ']' {
 		s.off++
 		return n, nil
@@ -198,7 +200,7 @@ func (s *scanner) array() (*node, *syntaxError) {
 			return nil, err.in("[" + strconv.Itoa(i) + "]")
 		}
 		if s.keep {
-			n.items = append(n.items, item)
+			n.Items = append(n.Items, item)
 		}
 		if more, err := s.separator(']'); err != nil || !more {
 			return n, err
@@ -206,8 +208,8 @@ func (s *scanner) array() (*node, *syntaxError) {
 	}
 }
 
-func (s *scanner) object() (*node, *syntaxError) {
-	n := s.container(kindObject)
+func (s *scanner) object() (*Node, *syntaxError) {
+	n := s.container(Object)
 	if s.skipSpace(); s.peek() == '}' {
 		s.off++
 		return n, nil
@@ -220,10 +222,10 @@ func (s *scanner) object() (*node, *syntaxError) {
 		}
 		item, err := s.value()
 		if err != nil {
-			return nil, err.in("." + shownKey(name))
+			return nil, err.in("." + PathStep(name))
 		}
 		if s.keep {
-			n.members = append(n.members, member{name: name, text: written, value: item})
+			n.Members = append(n.Members, Member{Name: name, Value: item, written: written})
 		}
 		if more, err := s.separator('}'); err != nil || !more {
 			return n, err
@@ -231,11 +233,11 @@ func (s *scanner) object() (*node, *syntaxError) {
 	}
 }
 
-func (s *scanner) container(k kind) *node {
+func (s *scanner) container(k Kind) *Node {
 	if !s.keep {
 		return nil
 	}
-	return &node{kind: k}
+	return &Node{Kind: k}
 }
 
 // key reads a key and its colon, and returns it unescaped and as written.
@@ -250,7 +252,7 @@ func (s *scanner) key(seen *keySet) (name, written string, err *syntaxError) {
 	written = s.text[start:s.off]
 	if name = unquote(written); !seen.add(name) {
 		s.off = start
-		return "", "", s.fail("key %s stands twice in one object", shownKey(name))
+		return "", "", s.fail("key %s stands twice in one object", PathStep(name))
 	}
 	if s.skipSpace(); s.peek() != ':' {
 		return "", "", s.fail("found %s, expected a colon", s.found())
@@ -425,10 +427,18 @@ func shown(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// shownKey is shown without quotes where a path reads well without them.
-func shownKey(name string) string {
-	if portableKey(strings.TrimPrefix(name, "$")) {
+// PathStep returns key as a step of a path in an error: quoted and cut, unless it
+// reads well as it is.
+func PathStep(name string) string {
+	if plain(strings.TrimPrefix(name, "$")) {
 		return name
 	}
 	return shown(name)
+}
+
+func plain(name string) bool {
+	const signs = "_.-"
+	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(signs, r))
+	}) < 0
 }

@@ -1,6 +1,10 @@
-package tool
+package portable
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/hutch-run/hutch/protocol/rawjson"
+)
 
 // A position says where a keyword of JSON Schema keeps sub-schemas.
 type position int
@@ -40,63 +44,63 @@ var positions = map[string]position{
 }
 
 // A visit gets a sub-schema and where it stands, and returns what to put there.
-type visit func(where string, sub *node) (*node, error)
+type visit func(where string, sub *rawjson.Node) (*rawjson.Node, error)
 
 // mapSchemas returns a copy of the schema n with each direct sub-schema
 // replaced. What stands where no schema can is left as it is.
-func (n *node) mapSchemas(where string, f visit) (*node, error) {
-	if !n.is(kindObject) {
+func mapSchemas(n *rawjson.Node, where string, f visit) (*rawjson.Node, error) {
+	if !n.Is(rawjson.Object) {
 		return n, nil
 	}
-	out := &node{kind: kindObject, members: make([]member, len(n.members))}
-	for i, m := range n.members {
-		value, err := mapKeyword(where+"."+shownKey(m.name), m, f)
+	out := &rawjson.Node{Kind: rawjson.Object, Members: make([]rawjson.Member, len(n.Members))}
+	for i, m := range n.Members {
+		value, err := mapKeyword(where+"."+rawjson.PathStep(m.Name), m, f)
 		if err != nil {
 			return nil, err
 		}
-		m.value = value
-		out.members[i] = m
+		m.Value = value
+		out.Members[i] = m
 	}
 	return out, nil
 }
 
-func mapKeyword(where string, m member, f visit) (*node, error) {
-	switch p := positions[m.name]; {
-	case p == inPlaceOrNot && m.value.is(kindBool):
-		return m.value, nil
-	case (p == inList || m.name == "items") && m.value.is(kindArray):
-		return mapItems(where, m.value, f)
+func mapKeyword(where string, m rawjson.Member, f visit) (*rawjson.Node, error) {
+	switch p := positions[m.Name]; {
+	case p == inPlaceOrNot && m.Value.Is(rawjson.Bool):
+		return m.Value, nil
+	case (p == inList || m.Name == "items") && m.Value.Is(rawjson.Array):
+		return mapItems(where, m.Value, f)
 	case p == inPlace || p == inPlaceOrNot:
-		return f(where, m.value)
-	case p == inObject && m.value.is(kindObject):
+		return f(where, m.Value)
+	case p == inObject && m.Value.Is(rawjson.Object):
 		return mapMembers(where, m, f)
 	}
-	return m.value, nil
+	return m.Value, nil
 }
 
-func mapItems(where string, list *node, f visit) (*node, error) {
-	out := &node{kind: kindArray, items: make([]*node, len(list.items))}
-	for i, item := range list.items {
+func mapItems(where string, list *rawjson.Node, f visit) (*rawjson.Node, error) {
+	out := &rawjson.Node{Kind: rawjson.Array, Items: make([]*rawjson.Node, len(list.Items))}
+	for i, item := range list.Items {
 		sub, err := f(where+"["+strconv.Itoa(i)+"]", item)
 		if err != nil {
 			return nil, err
 		}
-		out.items[i] = sub
+		out.Items[i] = sub
 	}
 	return out, nil
 }
 
-func mapMembers(where string, m member, f visit) (*node, error) {
-	out := &node{kind: kindObject, members: make([]member, len(m.value.members))}
-	for i, entry := range m.value.members {
-		if m.name != "dependencies" || !entry.value.is(kindArray) {
-			sub, err := f(where+"."+shownKey(entry.name), entry.value)
+func mapMembers(where string, m rawjson.Member, f visit) (*rawjson.Node, error) {
+	out := &rawjson.Node{Kind: rawjson.Object, Members: make([]rawjson.Member, len(m.Value.Members))}
+	for i, entry := range m.Value.Members {
+		if m.Name != "dependencies" || !entry.Value.Is(rawjson.Array) {
+			sub, err := f(where+"."+rawjson.PathStep(entry.Name), entry.Value)
 			if err != nil {
 				return nil, err
 			}
-			entry.value = sub
+			entry.Value = sub
 		}
-		out.members[i] = entry
+		out.Members[i] = entry
 	}
 	return out, nil
 }

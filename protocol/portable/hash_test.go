@@ -1,9 +1,11 @@
-package tool
+package portable
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 const definition = `{"tools":[
@@ -22,7 +24,7 @@ func TestDefinitionHash(t *testing.T) {
 
 func hashOf(t *testing.T, text string) string {
 	t.Helper()
-	var d Description
+	var d tool.Description
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestDefinitionHashSeesEveryChange(t *testing.T) {
 
 func TestDefinitionHashRefusesBrokenJSON(t *testing.T) {
 	for _, raw := range []string{`{`, `{"a":1,"a":2}`, "\"\xff\"", `"\ud800"`} {
-		d := Description{Tools: []Spec{{Name: "a", InputSchema: json.RawMessage(raw)}}}
+		d := tool.Description{Tools: []tool.Spec{{Name: "a", InputSchema: json.RawMessage(raw)}}}
 		if hash, err := DefinitionHash(d); err == nil {
 			t.Errorf("%q: got %s", raw, hash)
 		}

@@ -1,4 +1,4 @@
-package tool
+package portable
 
 import (
 	"bytes"
@@ -12,14 +12,16 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 var update = flag.Bool("update", false, "write what the tests got into testdata")
 
-// TestPortable runs testdata/portable: each archive holds definitions (NAME.in)
+// TestSpec runs testdata: each archive holds definitions (NAME.in)
 // and what becomes of them (NAME.out).
-func TestPortable(t *testing.T) {
-	files, err := filepath.Glob("testdata/portable/*.txtar")
+func TestSpec(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no archives: %v", err)
 	}
@@ -57,18 +59,18 @@ func compareGolden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// portableText says what Portable made of one definition, a line a field.
+// portableText says what Spec made of one definition, a line a field.
 func portableText(t *testing.T, in []byte) []byte {
 	t.Helper()
-	var s Spec
+	var s tool.Spec
 	if err := json.Unmarshal(in, &s); err != nil {
 		t.Fatalf("%s: %v", in, err)
 	}
-	out, warnings, err := Portable(s)
+	out, warnings, err := Spec(s)
 	var b bytes.Buffer
 	if err != nil {
-		if !errors.Is(err, ErrRejected) {
-			t.Errorf("%v does not wrap ErrRejected", err)
+		if !errors.Is(err, tool.ErrRejected) {
+			t.Errorf("%v does not wrap tool.ErrRejected", err)
 		}
 		fmt.Fprintf(&b, "error: %v\n", err)
 		return b.Bytes()
@@ -84,12 +86,12 @@ func portableText(t *testing.T, in []byte) []byte {
 	return b.Bytes()
 }
 
-func object(schema string) Spec {
-	return Spec{Name: "t", Description: "d", InputSchema: json.RawMessage(schema)}
+func object(schema string) tool.Spec {
+	return tool.Spec{Name: "t", Description: "d", InputSchema: json.RawMessage(schema)}
 }
 
-// TestPortableLimits hits every limit once from each side.
-func TestPortableLimits(t *testing.T) {
+// TestSpecLimits hits every limit once from each side.
+func TestSpecLimits(t *testing.T) {
 	nested := func(n int) string {
 		return `{"type":"object","properties":` + strings.Repeat(`{"p":{"properties":`, n-1) + `{}` + strings.Repeat(`}}`, n-1) + `}`
 	}
@@ -112,12 +114,12 @@ func TestPortableLimits(t *testing.T) {
 		pad := n - len(`{"type":"object","title":"","properties":{}}`)
 		return `{"type":"object","title":"` + strings.Repeat("x", pad) + `","properties":{}}`
 	}
-	long := func(n int) Spec {
-		return Spec{Name: "t" + strings.Repeat("x", n-1), InputSchema: json.RawMessage(`{}`)}
+	long := func(n int) tool.Spec {
+		return tool.Spec{Name: "t" + strings.Repeat("x", n-1), InputSchema: json.RawMessage(`{}`)}
 	}
 	for _, c := range []struct {
 		name string
-		in   Spec
+		in   tool.Spec
 		want string
 	}{
 		{"name of 48", long(48), ""},
@@ -135,7 +137,7 @@ func TestPortableLimits(t *testing.T) {
 		{"key of 65", object(`{"properties":{"` + strings.Repeat("k", 65) + `":{}}}`), "allowed are 1 to 64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, _, err := Portable(c.in)
+			_, _, err := Spec(c.in)
 			if c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -143,10 +145,10 @@ func TestPortableLimits(t *testing.T) {
 	}
 }
 
-func TestPortableCutsDescriptionsOnARune(t *testing.T) {
+func TestSpecCutsDescriptionsOnARune(t *testing.T) {
 	s := object(`{"type":"object","properties":{}}`)
 	s.Description = strings.Repeat("é", 5<<20/2)
-	out, warnings, err := Portable(s)
+	out, warnings, err := Spec(s)
 	if err != nil || len(warnings) != 1 {
 		t.Fatalf("%v, %q", err, warnings)
 	}
@@ -155,38 +157,38 @@ func TestPortableCutsDescriptionsOnARune(t *testing.T) {
 	}
 }
 
-func TestPortableRefusesInvalidUTF8(t *testing.T) {
+func TestSpecRefusesInvalidUTF8(t *testing.T) {
 	good := object(`{"type":"object"}`)
-	for name, broken := range map[string]func(*Spec){
-		"name":        func(s *Spec) { s.Name = "a\xff" },
-		"title":       func(s *Spec) { s.Title = "a\xff" },
-		"description": func(s *Spec) { s.Description = "a\xff" },
-		"annotations": func(s *Spec) { s.Annotations = &Annotations{Title: "a\xff"} },
-		"schema":      func(s *Spec) { s.InputSchema = json.RawMessage("{\"title\":\"\xff\"}") },
+	for name, broken := range map[string]func(*tool.Spec){
+		"name":        func(s *tool.Spec) { s.Name = "a\xff" },
+		"title":       func(s *tool.Spec) { s.Title = "a\xff" },
+		"description": func(s *tool.Spec) { s.Description = "a\xff" },
+		"annotations": func(s *tool.Spec) { s.Annotations = &tool.Annotations{Title: "a\xff"} },
+		"schema":      func(s *tool.Spec) { s.InputSchema = json.RawMessage("{\"title\":\"\xff\"}") },
 	} {
 		s := good
 		broken(&s)
-		if _, _, err := Portable(s); !errors.Is(err, ErrRejected) {
+		if _, _, err := Spec(s); !errors.Is(err, tool.ErrRejected) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
-func TestPortableBoundsWarnings(t *testing.T) {
+func TestSpecBoundsWarnings(t *testing.T) {
 	properties := `"k":true`
 	for i := range 100 {
 		properties += fmt.Sprintf(`,"k%d":true`, i)
 	}
-	_, warnings, err := Portable(object(`{"type":"object","properties":{` + properties + `}}`))
+	_, warnings, err := Spec(object(`{"type":"object","properties":{` + properties + `}}`))
 	if err != nil || len(warnings) != maxWarnings || warnings[maxWarnings-1] != "more warnings are left out" {
 		t.Errorf("%v, %d warnings, the last is %q", err, len(warnings), warnings[len(warnings)-1])
 	}
 }
 
-func TestPortableLeavesItsArgumentAlone(t *testing.T) {
+func TestSpecLeavesItsArgumentAlone(t *testing.T) {
 	s := object(`{ "type": "object" }`)
-	s.Annotations = &Annotations{Title: "a\u200bb"}
-	if _, _, err := Portable(s); err != nil {
+	s.Annotations = &tool.Annotations{Title: "a\u200bb"}
+	if _, _, err := Spec(s); err != nil {
 		t.Fatal(err)
 	}
 	if s.Annotations.Title != "a\u200bb" || string(s.InputSchema) != `{ "type": "object" }` {
@@ -194,8 +196,8 @@ func TestPortableLeavesItsArgumentAlone(t *testing.T) {
 	}
 }
 
-func ExamplePortable() {
-	out, warnings, err := Portable(Spec{
+func ExampleSpec() {
+	out, warnings, err := Spec(tool.Spec{
 		Name:        "notes/search",
 		Description: "Finds notes.",
 		InputSchema: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}`),
@@ -209,10 +211,10 @@ func ExamplePortable() {
 	// name "notes/search": listed as notes_search, because hosts refuse dots, slashes and spaces
 }
 
-// FuzzPortable: it never panics, and its result is its own result again and
+// FuzzSpec: it never panics, and its result is its own result again and
 // keeps the promises that can be checked from outside.
-func FuzzPortable(f *testing.F) {
-	files, err := filepath.Glob("testdata/portable/*.txtar")
+func FuzzSpec(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -222,18 +224,18 @@ func FuzzPortable(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, c := range archive.Files {
-			var s Spec
+			var s tool.Spec
 			if strings.HasSuffix(c.Name, ".in") && json.Unmarshal(c.Data, &s) == nil {
 				f.Add(s.Name, s.Title, s.Description, []byte(s.InputSchema), []byte(s.OutputSchema))
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, name, title, description string, in, out []byte) {
-		first, _, err := Portable(Spec{Name: name, Title: title, Description: description, InputSchema: in, OutputSchema: out})
+		first, _, err := Spec(tool.Spec{Name: name, Title: title, Description: description, InputSchema: in, OutputSchema: out})
 		if err != nil {
 			return
 		}
-		second, _, err := Portable(first)
+		second, _, err := Spec(first)
 		if err != nil || !sameSpec(first, second) {
 			t.Fatalf("again: %v\n%+v\n%+v", err, first, second)
 		}

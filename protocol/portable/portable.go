@@ -1,13 +1,18 @@
-package tool
+// Package portable makes a tool's definition fit for every host, and hashes it.
+package portable
 
 import (
 	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/rawjson"
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 const (
@@ -19,14 +24,14 @@ const (
 	maxPasses = 4
 )
 
-// Portable returns s as hosts get to see it: changed as little as makes every
+// Spec returns s as hosts get to see it: changed as little as makes every
 // known host accept it, because one definition that a host chokes on costs the
 // whole server. Each change is told in a warning, one line each, at most 20.
 //
 //   - Name matches ^[a-zA-Z][a-zA-Z0-9_-]{0,47}$; dots, slashes and spaces become _.
 //   - Description has 1 to 1,000 characters: cut, or taken from title or name.
 //   - Hidden characters (control, bidirectional, zero width, tags) are removed.
-//   - InputSchema is an object schema as [Spec] wants it, without $schema, with
+//   - InputSchema is an object schema as [tool.Spec] wants it, without $schema, with
 //     properties, with local references inlined unless they are recursive, with
 //     sub-schemas that are objects, and arrays that have items. Combinators at the
 //     root (oneOf, anyOf, allOf, not, if) are replaced by the properties they name.
@@ -35,34 +40,34 @@ const (
 //
 // What comes out may allow more than the module's own schema, never less:
 // arguments are to be validated against the latter. Schemas come out compact,
-// with numbers and the order of keys as written. Portable of its own result is
-// the same again. The error wraps [ErrRejected] and says what stands in the way.
-func Portable(s Spec) (Spec, []string, error) {
+// with numbers and the order of keys as written. Spec of its own result is
+// the same again. The error wraps [tool.ErrRejected] and says what stands in the way.
+func Spec(s tool.Spec) (tool.Spec, []string, error) {
 	var p profiler
 	for range maxPasses {
 		next, err := p.pass(s)
 		if err != nil {
-			return Spec{}, nil, err
+			return tool.Spec{}, nil, err
 		}
 		if sameSpec(s, next) {
 			return next, p.warnings, nil
 		}
 		s = next
 	}
-	return Spec{}, nil, rejectf("tool %s: its schema changes each time it is simplified: write it without references", shown(s.Name))
+	return tool.Spec{}, nil, rejectf("tool %s: its schema changes each time it is simplified: write it without references", shown(s.Name))
 }
 
-// A rejection is an [ErrRejected] that speaks for itself.
+// A rejection is an [tool.ErrRejected] that speaks for itself.
 type rejection struct{ text string }
 
 func (r *rejection) Error() string { return r.text }
-func (r *rejection) Unwrap() error { return ErrRejected }
+func (r *rejection) Unwrap() error { return tool.ErrRejected }
 
 func rejectf(format string, args ...any) error {
 	return &rejection{fmt.Sprintf(format, args...)}
 }
 
-func sameSpec(a, b Spec) bool {
+func sameSpec(a, b tool.Spec) bool {
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description &&
 		bytes.Equal(a.InputSchema, b.InputSchema) && bytes.Equal(a.OutputSchema, b.OutputSchema) &&
 		(a.Annotations == nil) == (b.Annotations == nil) && (a.Annotations == nil || *a.Annotations == *b.Annotations)
@@ -82,13 +87,13 @@ func (p *profiler) warnf(format string, args ...any) {
 	}
 }
 
-func (p *profiler) pass(s Spec) (Spec, error) {
+func (p *profiler) pass(s tool.Spec) (tool.Spec, error) {
 	name, err := p.name(s.Name)
 	if err != nil {
-		return Spec{}, err
+		return tool.Spec{}, err
 	}
-	fail := func(err error) (Spec, error) { return Spec{}, rejectf("tool %s: %s", shown(s.Name), err) }
-	out := Spec{Name: name, Annotations: s.Annotations}
+	fail := func(err error) (tool.Spec, error) { return tool.Spec{}, rejectf("tool %s: %s", shown(s.Name), err) }
+	out := tool.Spec{Name: name, Annotations: s.Annotations}
 	if out.Title, err = p.line("title", s.Title, maxTitle); err != nil {
 		return fail(err)
 	}
@@ -132,7 +137,7 @@ func (p *profiler) name(name string) (string, error) {
 	return fixed, nil
 }
 
-func (p *profiler) description(s, out Spec) (string, error) {
+func (p *profiler) description(s, out tool.Spec) (string, error) {
 	text, err := p.line("description", s.Description, maxDescription)
 	switch {
 	case err != nil:
@@ -222,4 +227,26 @@ var hiddenRunes = &unicode.RangeTable{
 		{Lo: 0xE0000, Hi: 0xE0FFF, Stride: 1}, // tags, variation selectors 17 to 256
 	},
 	LatinOffset: 3,
+}
+
+// anyHidden reports whether a key or a string within n hides characters.
+func anyHidden(n *rawjson.Node) bool {
+	return hasHidden(n.Str()) || slices.ContainsFunc(n.Items, anyHidden) ||
+		slices.ContainsFunc(n.Members, func(m rawjson.Member) bool { return hasHidden(m.Name) || anyHidden(m.Value) })
+}
+
+// shown quotes text from outside for an error, cut to a length.
+func shown(text string) string {
+	const most = 60 // bytes
+	if len(text) > most {
+		return strconv.QuoteToASCII(strings.ToValidUTF8(text[:most], "")) + "..."
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+func shownNode(n *rawjson.Node) string {
+	if n.Is(rawjson.String) {
+		return shown(n.Str())
+	}
+	return shown(n.String())
 }
