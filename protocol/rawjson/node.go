@@ -1,10 +1,10 @@
 package rawjson
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -70,14 +70,14 @@ func (n *Node) Str() string {
 
 // Get returns the value of the member of that name, nil if there is none.
 func (n *Node) Get(name string) *Node {
-	if n.Is(Object) {
-		for i := range n.Members {
-			if n.Members[i].Name == name {
-				return n.Members[i].Value
-			}
-		}
+	if n == nil {
+		return nil
 	}
-	return nil
+	i := slices.IndexFunc(n.Members, func(m Member) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return n.Members[i].Value
 }
 
 // Child returns one step of a JSON pointer, nil if there is nothing.
@@ -94,33 +94,20 @@ func (n *Node) Child(token string) *Node {
 
 // Set returns a copy of n in which name is value: in its place, else at the end.
 func (n *Node) Set(name string, value *Node) *Node {
-	out := &Node{Kind: Object, Members: make([]Member, 0, len(n.Members)+1)}
-	found := false
-	for _, m := range n.Members {
-		if m.Name == name {
-			m.Value, found = value, true
-		}
-		out.Members = append(out.Members, m)
+	members := slices.Clone(n.Members)
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
+	if i < 0 {
+		return NewObject(append(members, NewMember(name, value))...)
 	}
-	if !found {
-		out.Members = append(out.Members, NewMember(name, value))
-	}
-	return out
+	members[i].Value = value
+	return NewObject(members...)
 }
 
 // Without returns a copy of n without the members of those names.
 func (n *Node) Without(names ...string) *Node {
-	out := &Node{Kind: Object, Members: make([]Member, 0, len(n.Members))}
-next:
-	for _, m := range n.Members {
-		for _, name := range names {
-			if m.Name == name {
-				continue next
-			}
-		}
-		out.Members = append(out.Members, m)
-	}
-	return out
+	return NewObject(slices.DeleteFunc(slices.Clone(n.Members), func(m Member) bool {
+		return slices.Contains(names, m.Name)
+	})...)
 }
 
 // Canonical returns n with sorted keys, and strings written as [Quote] does.
@@ -142,8 +129,7 @@ func (n *Node) Canonical() *Node {
 
 // Compact writes n without white space, everything else as it was written.
 func (n *Node) Compact() []byte {
-	var b []byte
-	return n.append(b)
+	return n.append(nil)
 }
 
 func (n *Node) append(b []byte) []byte {
@@ -173,39 +159,13 @@ func (n *Node) append(b []byte) []byte {
 
 // unquote returns what a string literal that was scanned stands for.
 func unquote(literal string) string {
-	body := literal[1 : len(literal)-1]
-	if strings.IndexByte(body, '\\') < 0 {
-		return body
+	if strings.IndexByte(literal, '\\') < 0 {
+		return literal[1 : len(literal)-1]
 	}
-	var b strings.Builder
-	for i := 0; i < len(body); {
-		if body[i] != '\\' {
-			b.WriteByte(body[i])
-			i++
-			continue
-		}
-		i += unescape(&b, body[i:])
-	}
-	return b.String()
+	var text string
+	_ = json.Unmarshal([]byte(literal), &text) // the scanner was stricter
+	return text
 }
-
-// unescape writes what the escape at the front of text stands for, and returns
-// its length.
-func unescape(b *strings.Builder, text string) int {
-	if text[1] != 'u' {
-		b.WriteByte(escapes[text[1]])
-		return 2
-	}
-	unit, _ := hex4(text[1:])
-	if low, ok := lowSurrogate(text[6:]); ok && utf16.IsSurrogate(rune(unit)) {
-		b.WriteRune(utf16.DecodeRune(rune(unit), rune(low)))
-		return 12
-	}
-	b.WriteRune(rune(unit))
-	return 6
-}
-
-var escapes = [...]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // Quote writes text as a string literal with as few escapes as JSON allows
 // (RFC 8785, 3.2.2.2). Bytes that are no UTF-8 become U+FFFD.

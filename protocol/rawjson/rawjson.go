@@ -320,11 +320,6 @@ func hex4(text string) (uint16, bool) {
 	if len(text) < 5 || text[0] != 'u' {
 		return 0, false
 	}
-	for _, c := range []byte(text[1:5]) {
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return 0, false
-		}
-	}
 	v, err := strconv.ParseUint(text[1:5], 16, 16)
 	return uint16(v), err == nil
 }
