@@ -26,7 +26,7 @@ const module = "github.com/hutch-run/hutch"
 var folders = map[string][]string{
 	".":          nil,
 	"protocol":   nil,
-	"guests":     {"protocol/abi"},
+	"guests":     {"protocol/abi", "protocol/tool"},
 	"runtime":    {"protocol"},
 	"host":       {"protocol"},
 	"tools-wasm": nil,
@@ -72,7 +72,7 @@ var packages = map[string][]string{
 	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/event", "protocol/tracker"},
 	"runtime/board":    {"protocol/event", "protocol/tracker"},
 
-	"guests/sdk":        {"protocol/abi"},
+	"guests/sdk":        {"protocol/abi", "protocol/tool"},
 	"guests/*":          {"guests/sdk"},
 	"guests/examples/*": {"guests/sdk"},
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 // served is the module behind the exports. Exports take no context, so this is
@@ -74,7 +75,7 @@ func exportCall() int32 {
 		return 0
 	}
 	// Nothing was written: a result that is too large is one the model can react to.
-	return writeResult(failed(fmt.Sprintf("the result has %d bytes, more than the host takes; ask for less", len(out))))
+	return writeResult(tool.Failed(fmt.Sprintf("the result has %d bytes, more than the host takes; ask for less", len(out))))
 }
 
 func writeResult(r Result) int32 {

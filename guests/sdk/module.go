@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 // Serve makes m the module that this program is. Call it once, for a package
@@ -35,14 +37,13 @@ func (m *Module) usage() string {
 		"  GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o tool.wasm ."
 }
 
-// Describe returns the module's description as JSON (the shape of
-// protocol/tool.Description): what the export describe writes. It fails if a
-// definition is faulty.
+// Describe returns the module's description as JSON (a [tool.Description]): what
+// the export describe writes. It fails if a definition is faulty.
 func (m *Module) Describe() ([]byte, error) {
 	if len(m.Tools) == 0 {
 		return nil, errors.New("the module has no tools")
 	}
-	d := description{Version: m.Version, Requests: m.Requests}
+	d := tool.Description{Version: m.Version, Requests: m.Requests}
 	seen := map[string]bool{}
 	for _, t := range m.Tools {
 		s, err := t.describe(len(m.Requests) == 0)
@@ -79,19 +80,19 @@ func (t Tool) call(c *Call, args any) (result Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.Error(stack())
-			result = failed("internal error in tool " + t.spec.Name + ": " + panicText(p))
+			result = tool.Failed("internal error in tool " + t.spec.Name + ": " + panicText(p))
 		}
 	}()
 	if t.err != nil {
-		return failed(t.err.Error())
+		return tool.Failed(t.err.Error())
 	}
 	in := reflect.New(t.in.typ)
 	if err := t.in.arguments(args, in.Interface()); err != nil {
-		return failed("invalid arguments for " + t.spec.Name + ": " + err.Error())
+		return tool.Failed("invalid arguments for " + t.spec.Name + ": " + err.Error())
 	}
 	out, err := t.run(c, in.Interface())
 	if err != nil {
-		return failed(err.Error())
+		return tool.Failed(err.Error())
 	}
 	return t.result(out)
 }

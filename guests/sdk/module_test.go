@@ -1,7 +1,6 @@
 package sdk
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -227,29 +226,6 @@ func TestDescribeErrors(t *testing.T) {
 func TestUsage(t *testing.T) {
 	if got := testModule.usage(); !strings.HasPrefix(got, "This is a hutch module (act, say, whole, nan), not a program.") {
 		t.Errorf("got %s", got)
-	}
-}
-
-// The guest's wire types say exactly what the vocabulary's do.
-func TestWireTypes(t *testing.T) {
-	size := int64(7)
-	js := json.RawMessage(`{}`)
-	no := false
-	for _, c := range []struct{ guest, host any }{
-		{Result{[]Content{{"a", "b", "c", "d", "e", "f", "g", "h", &size, js, js, js}}, js, true, js},
-			tool.Result{Content: []tool.Content{{Type: "a", Text: "b", Data: "c", MIMEType: "d", URI: "e", Name: "f", Title: "g",
-				Description: "h", Size: &size, Resource: js, Annotations: js, Meta: js}}, Structured: js, IsError: true, Meta: js}},
-		{Progress{1, 2, "m"}, tool.Progress{Progress: 1, Total: 2, Message: "m"}},
-		{description{[]definition{{"a", "b", "c", &schema{}, &schema{}, annotations{}}}, Requests{"http": js}, "1"},
-			tool.Description{Version: "1", Requests: tool.Requests{"http": js}, Tools: []tool.Spec{{Name: "a", Title: "b", Description: "c",
-				InputSchema: js, OutputSchema: js, Annotations: &tool.Annotations{
-					ReadOnlyHint: &no, DestructiveHint: &no, IdempotentHint: &no, OpenWorldHint: &no}}}}},
-	} {
-		got, err := encode(c.guest)
-		want, err2 := json.Marshal(c.host)
-		if err != nil || err2 != nil || !bytes.Equal(got, want) {
-			t.Errorf("got  %s, %v\nwant %s, %v", got, err, want, err2)
-		}
 	}
 }
 

@@ -3,6 +3,8 @@ package sdk
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 // result wraps what the tool's function returned.
@@ -11,13 +13,13 @@ func (t Tool) result(out any) Result {
 		return whole(r)
 	}
 	if t.out == nil {
-		return textResult(reflect.ValueOf(out).String())
+		return tool.Text(reflect.ValueOf(out).String())
 	}
 	structured, err := t.out.encode(reflect.ValueOf(out))
 	if err != nil {
-		return failed(fmt.Sprintf("internal error in tool %s: result: %v", t.spec.Name, err))
+		return tool.Failed(fmt.Sprintf("internal error in tool %s: result: %v", t.spec.Name, err))
 	}
-	r := textResult(string(structured))
+	r := tool.Text(string(structured))
 	if texter, ok := out.(interface{ Text() string }); ok {
 		r.Content[0].Text = texter.Text()
 	}
@@ -34,16 +36,6 @@ func whole(r Result) Result {
 	if r.IsError {
 		r.Structured = nil
 	}
-	return r
-}
-
-func textResult(text string) Result {
-	return Result{Content: []Content{{Type: "text", Text: text}}}
-}
-
-func failed(text string) Result {
-	r := textResult(text)
-	r.IsError = true
 	return r
 }
 

@@ -61,6 +61,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 // Module is a set of tools in one .wasm file.
@@ -170,29 +172,30 @@ func validName(name string) bool {
 	return len(name) <= 48 && validKey(name) && isLetter(name[0]) && !strings.Contains(name, ".")
 }
 
-// annotations of a pure tool, one whose module requests nothing, do not depend on
-// its flags.
-func (t Tool) annotations(pure bool) annotations {
-	readOnly := pure || t.spec.ReadOnly
-	return annotations{
-		ReadOnly:    readOnly,
-		Destructive: !readOnly && !t.spec.Additive,
-		Idempotent:  readOnly || t.spec.Idempotent,
-		OpenWorld:   !pure && !t.spec.ClosedWorld,
+// annotations say all four hints, since a host takes a missing one for the worst.
+// Those of a pure tool, one whose module requests nothing, do not depend on its
+// flags.
+func (t Tool) annotations(pure bool) *tool.Annotations {
+	if pure {
+		var unsaid *tool.Annotations
+		return unsaid.Pure()
+	}
+	destructive := !t.spec.ReadOnly && !t.spec.Additive
+	idempotent := t.spec.ReadOnly || t.spec.Idempotent
+	openWorld := !t.spec.ClosedWorld
+	return &tool.Annotations{
+		ReadOnlyHint: &t.spec.ReadOnly, DestructiveHint: &destructive, IdempotentHint: &idempotent, OpenWorldHint: &openWorld,
 	}
 }
 
 // describe returns the tool as a host lists it.
-func (t Tool) describe(pure bool) (definition, error) {
+func (t Tool) describe(pure bool) (s tool.Spec, err error) {
 	if t.err != nil {
-		return definition{}, fmt.Errorf("tool %s: %w", t.spec.Name, t.err)
+		return s, fmt.Errorf("tool %s: %w", t.spec.Name, t.err)
 	}
-	d := definition{
-		Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description,
-		InputSchema: t.in.schema(""), Annotations: t.annotations(pure),
+	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure)}
+	if s.InputSchema, err = encode(t.in.schema("")); err == nil && t.out != nil {
+		s.OutputSchema, err = encode(t.out.schema(""))
 	}
-	if t.out != nil {
-		d.OutputSchema = t.out.schema("")
-	}
-	return d, nil
+	return s, err
 }
