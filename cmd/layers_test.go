@@ -84,7 +84,7 @@ var packages = map[string][]string{
 // is part of every guest, and a large import there is in each of them.
 var sealed = map[string][]string{
 	".":             {"embed"},
-	"protocol/abi":  {"context", "encoding/json", "fmt", "time"},
+	"protocol/abi":  {"context", "encoding/json", "fmt", "strings", "time"},
 	"protocol/tool": {"encoding/json", "errors"},
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -217,7 +218,7 @@ func (w *workbench) stamp(ctx context.Context, name string, body []byte) ([]byte
 	if err := json.Compact(&manifest, raw); err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}
-	return wasmbin.AppendCustom(body, manifestSection, manifest.Bytes())
+	return wasmbin.AppendCustom(body, abi.ManifestSection, manifest.Bytes())
 }
 
 func (r *buildReport) fill(m registry.Module) {

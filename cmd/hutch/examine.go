@@ -18,9 +18,6 @@ import (
 	"github.com/hutch-run/hutch/runtime/worker"
 )
 
-// manifestSection is the custom section that holds a module's description.
-const manifestSection = "hutch.manifest"
-
 // maxModule is the largest file that is read as a module; it is the pre-check's
 // own default.
 const maxModule = 16 << 20

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
@@ -121,7 +122,7 @@ func cmdUnhex(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func cmdStamp(ts *testscript.TestScript, _ bool, args []string) {
-	body, err := wasmbin.AppendCustom([]byte(ts.ReadFile(args[1])), manifestSection, []byte(strings.TrimSpace(ts.ReadFile(args[2]))))
+	body, err := wasmbin.AppendCustom([]byte(ts.ReadFile(args[1])), abi.ManifestSection, []byte(strings.TrimSpace(ts.ReadFile(args[2]))))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), body, 0o644))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
@@ -128,7 +129,7 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 // confirm asks a module that carries its description for it, since the two
 // must be the same.
 func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Module, checked *wasmbin.Module) error {
-	manifest, has := checked.Custom[manifestSection]
+	manifest, has := checked.Custom[abi.ManifestSection]
 	if in.Status == tool.Rejected || !has {
 		return nil
 	}
@@ -155,7 +156,7 @@ func sameDescription(kind dialect.Kind, manifest, raw []byte) error {
 		}
 	}
 	if hashes[0] != hashes[1] {
-		return errors.New(manifestSection + " does not match what the module says: run \"hutch build\" on it again")
+		return errors.New(abi.ManifestSection + " does not match what the module says: run \"hutch build\" on it again")
 	}
 	return nil
 }
@@ -208,7 +209,7 @@ func whatToDo(s tool.Status) string {
 
 // structure adds what the pre-check saw.
 func (in *inspection) structure(m *wasmbin.Module) {
-	_, in.Manifest = m.Custom[manifestSection]
+	_, in.Manifest = m.Custom[abi.ManifestSection]
 	in.Imports, in.Exports = []string{}, []string{}
 	for _, i := range m.Imports {
 		in.Imports = append(in.Imports, i.Module+" "+i.Name)

@@ -20,8 +20,6 @@ const (
 	// admissions is how many modules are read and described at once: each may
 	// be 16 MiB in memory for a moment, and the parent stays small.
 	admissions = 2
-	// manifestSection holds a module's description in the module itself.
-	manifestSection = "hutch.manifest"
 )
 
 // recall finds the verdicts that need no work and returns one candidate for
@@ -115,7 +113,7 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 		digest: c.Digest, size: c.Size, kind: kind, imports: imports(m),
 		requests: dialect.Requested(m), confirming: make(chan struct{}, 1),
 	}
-	said, from := m.Custom[manifestSection], manifestSection
+	said, from := m.Custom[abi.ManifestSection], abi.ManifestSection
 	raw, m = nil, nil // not needed while the module compiles
 	if said == nil {
 		from = "describe"
@@ -193,7 +191,7 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 		d.tools = append(d.tools, t)
 	}
 	if !d.confirmed.Load() {
-		d.warnings = append(d.warnings, "described by "+manifestSection+" so far: compared with describe at the first call")
+		d.warnings = append(d.warnings, "described by "+abi.ManifestSection+" so far: compared with describe at the first call")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
@@ -40,7 +41,7 @@ func (r *Registry) confirm(ctx context.Context, m *mount) error {
 			r.remember(def)
 			return nil
 		}
-		def.refuted = fmt.Errorf("%s does not match what the module says: %w", manifestSection, err)
+		def.refuted = fmt.Errorf("%s does not match what the module says: %w", abi.ManifestSection, err)
 		r.rememberRefusal(def.digest, def.refuted)
 	}
 	r.condemn(def.digest, def.refuted)

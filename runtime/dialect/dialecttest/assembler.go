@@ -3,6 +3,8 @@ package dialecttest
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // Value types of WebAssembly, as they are encoded.
@@ -139,7 +141,7 @@ func (a *assembler) module(m Module) []byte {
 		b = section(b, 11, slices.Concat([]byte{1, 0, 0x41}, sleb(dataStart), []byte{0x0b}, name(string(a.data))))
 	}
 	if m.Manifest != nil {
-		b = section(b, 0, slices.Concat(name("hutch.manifest"), m.Manifest))
+		b = section(b, 0, slices.Concat(name(abi.ManifestSection), m.Manifest))
 	}
 	return b
 }
