@@ -41,14 +41,15 @@ const everything = "*"
 // have none of their own.
 var packages = map[string][]string{
 	"protocol/event":    {"protocol/chat", "protocol/tool"},
-	"protocol/portable": {"protocol/rawjson", "protocol/tool"},
-	"protocol/mcp":      {"protocol/rawjson", "protocol/tool"},
+	"protocol/rawjson":  {"protocol/abi"},
+	"protocol/portable": {"protocol/abi", "protocol/rawjson", "protocol/tool"},
+	"protocol/mcp":      {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"protocol/agui":     {"protocol/chat", "protocol/event"},
 	"protocol/a2a":      {"protocol/chat", "protocol/event"},
 	"protocol/tracker":  {"protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
 
-	"host/capability":   {"protocol/tool"},
+	"host/capability":   {"protocol/abi", "protocol/tool"},
 	"host/gate":         {"host/capability", "host/receipt", "protocol/abi", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
 	"host/kv":           {"host/capability", "protocol/abi"},
@@ -63,7 +64,7 @@ var packages = map[string][]string{
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"runtime/worker":   {"runtime/dialect", "protocol/abi"},
 	"runtime/registry": {"runtime/dialect", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
-	"runtime/reload":   {"protocol/tool"},
+	"runtime/reload":   {"protocol/abi", "protocol/tool"},
 	"runtime/llm":      {"protocol/chat", "protocol/tool"},
 	"runtime/agent":    {"protocol/chat", "protocol/event", "protocol/tool"},
 	"runtime/session":  {"protocol/chat", "protocol/event"},
@@ -84,7 +85,7 @@ var packages = map[string][]string{
 // is part of every guest, and a large import there is in each of them.
 var sealed = map[string][]string{
 	".":             {"embed"},
-	"protocol/abi":  {"context", "encoding/json", "fmt", "strings", "time"},
+	"protocol/abi":  {"context", "encoding/json", "fmt", "strings", "time", "unicode", "unicode/utf8"},
 	"protocol/tool": {"encoding/json", "errors"},
 }
 
@@ -174,7 +175,7 @@ func TestLayersFindsViolations(t *testing.T) {
 		{"folder, other system", []source{{"host/kv/a_windows.go", ours("runtime/store")}}, "host/kv/a_windows.go: host may not see runtime/store"},
 		{"cmd and guests", []source{{"cmd/hutch/a.go", ours("guests/sdk")}}, "cmd/hutch/a.go: cmd may not see guests/sdk"},
 		{"sibling", []source{{"runtime/sandbox/a.go", ours("runtime/worker")}}, "runtime/sandbox/a.go: runtime/sandbox may not import runtime/worker"},
-		{"lower folder, not in the row", []source{{"runtime/reload/a.go", ours("protocol/abi")}}, "runtime/reload/a.go: runtime/reload may not import protocol/abi"},
+		{"lower folder, not in the row", []source{{"runtime/reload/a.go", ours("protocol/rawjson")}}, "runtime/reload/a.go: runtime/reload may not import protocol/rawjson"},
 		{"package without a row", []source{{"runtime/new/a.go", ours("protocol/tool")}}, "runtime/new/a.go: runtime/new may not import protocol/tool"},
 		{"row of a folder", []source{{"guests/text/a.go", ours("guests/hash")}}, "guests/text/a.go: guests/text may not import guests/hash"},
 		{"worker binary", []source{{"cmd/hutch-worker/a.go", ours("runtime/registry")}}, "cmd/hutch-worker/a.go: cmd/hutch-worker may not import runtime/registry"},

@@ -258,5 +258,5 @@ func (r buildReport) print(w io.Writer) error {
 // summaryOf is the first line of a description, for tables.
 func summaryOf(s tool.Spec) string {
 	first, _, _ := strings.Cut(s.Description, "\n")
-	return cut(oneLine(first), 80)
+	return abi.Cut(oneLine(first), 80)
 }

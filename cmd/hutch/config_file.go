@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // maxConfigFile bounds what is read before anything is known about a file.
@@ -136,7 +138,7 @@ func (f *configFile) each(n ast.Node, at string, names []string, set func(i int,
 		name := pair.Key.GetToken().Value
 		i := slices.Index(names, name)
 		if i < 0 {
-			return f.errorf(pair.Key, "%s%s: no such key; there are %s", at, cut(name, 80), strings.Join(names, ", "))
+			return f.errorf(pair.Key, "%s%s: no such key; there are %s", at, abi.Cut(name, 80), strings.Join(names, ", "))
 		}
 		if err := set(i, pair.Value); err != nil {
 			return err

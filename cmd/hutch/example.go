@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -93,7 +94,7 @@ func (e example) compare(r tool.Result) (diff []string) {
 		diff = append(diff, textDiff(*want, text)...)
 	}
 	if want := e.Want.TextContains; want != nil && !strings.Contains(text, *want) {
-		diff = append(diff, fmt.Sprintf("text: %q is not in %q", *want, cut(text, 500)))
+		diff = append(diff, fmt.Sprintf("text: %q is not in %q", *want, abi.Cut(text, 500)))
 	}
 	if want := e.Want.Structured; want != nil && !sameJSON(want, r.Structured) {
 		diff = append(diff, "structured:", "- "+compactJSON(want), "+ "+compactJSON(r.Structured))

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // guard refuses requests that a web page could have caused: by a name that
@@ -42,7 +44,7 @@ func (g guard) wrap(next http.Handler) http.Handler {
 // refuse tells the log no louder than debug: a page could write it full. The
 // metrics count refusals.
 func (g guard) refuse(w http.ResponseWriter, r *http.Request, text string) {
-	g.log.Debug("request refused", "reason", text, "host", cut(r.Host, 80), "origin", cut(strings.Join(r.Header["Origin"], ","), 80), "path", cut(r.URL.Path, 80))
+	g.log.Debug("request refused", "reason", text, "host", abi.Cut(r.Host, 80), "origin", abi.Cut(strings.Join(r.Header["Origin"], ","), 80), "path", abi.Cut(r.URL.Path, 80))
 	http.Error(w, text, http.StatusForbidden)
 }
 

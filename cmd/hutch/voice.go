@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // voice writes what hutch itself has to say, as lines that start with
@@ -104,29 +105,25 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// oneLine returns s as one line without control characters: a line break and
-// what follows it become "; ", anything else that a terminal would act on is
-// escaped.
+// oneLine returns s as one line that is seen as it is: a line break and what
+// follows it become "; ", what is hidden is escaped, for people have to recognise
+// names.
 func oneLine(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\r\n") {
 		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 	}
-	return escapeControls(s, false)
+	return escape(s, abi.Hidden)
 }
 
-// printable returns s as a terminal may show it: line breaks and tabs stay,
-// other control characters, and characters that change the direction of text,
-// are escaped.
-func printable(s string) string { return escapeControls(s, true) }
+// printable returns s as a terminal may show it: line breaks and tabs stay, and the
+// joiners that scripts and emoji need; what else is hidden is escaped.
+func printable(s string) string {
+	return escape(s, func(r rune) bool { return abi.Hidden(r) && !strings.ContainsRune("\n\t\u200c\u200d", r) })
+}
 
-func escapeControls(s string, breaks bool) string {
-	unsafe := func(r rune) bool {
-		if breaks && (r == '\n' || r == '\t') {
-			return false
-		}
-		return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
-	}
+func escape(s string, unsafe func(rune) bool) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if strings.IndexFunc(s, unsafe) < 0 {
 		return s
 	}
@@ -160,20 +157,8 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// cut returns at most n runes of s, with a mark if there were more.
-func cut(s string, n int) string {
-	runes := 0
-	for i := range s {
-		if runes == n {
-			return s[:i] + "…"
-		}
-		runes++
-	}
-	return s
-}
-
 // quoted returns what came from outside in quotes, cut to a length.
-func quoted(s string) string { return strconv.Quote(cut(s, 80)) }
+func quoted(s string) string { return strconv.Quote(abi.Cut(s, 80)) }
 
 // text writes lines as they are, for commands to copy.
 func (v *voice) text(s string) {

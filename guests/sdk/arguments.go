@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // arguments checks a tool's arguments, as decode read them, and decodes them into
@@ -102,7 +104,7 @@ func (s *shape) checkList(v []any) (err error) {
 func (s *shape) checkDict(v map[string]any) (err error) {
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		if v[key], err = s.elem.check(v[key]); err != nil {
-			return within(cut(key), err)
+			return within(abi.Cut(key, maxShown), err)
 		}
 	}
 	return nil

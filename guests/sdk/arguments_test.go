@@ -114,7 +114,7 @@ func TestArgumentErrors(t *testing.T) {
 		`{"i64":1e99999999999999}`: "i64: 1e99999999999999 is out of range for int64",
 		`{"i8":128}`:               "i8: 128 is out of range for int8",
 		`{"u64":-1}`:               "u64: -1 is out of range for uint64",
-		`{"i64":` + long + `}`:     "i64: " + long[:40] + "... is out of range for int64",
+		`{"i64":` + long + `}`:     "i64: " + long[:37] + "… is out of range for int64",
 		`{"f32":1e39}`:             "f32: 1e39 is out of range for float32",
 		`{"l":[1,"2"]}`:            "l[1]: is a string, must be an integer",
 		`{"l":[1,null]}`:           "l[1]: is null, must be an integer",

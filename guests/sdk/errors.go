@@ -3,7 +3,8 @@ package sdk
 import (
 	"errors"
 	"strconv"
-	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // pathError says where something is wrong: path is like items[2].name.
@@ -29,19 +30,8 @@ func within(step string, err error) error {
 }
 
 // quote quotes what came from outside, cut to a readable length.
-func quote(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(strings.ToValidUTF8(s[:most], "")) + "..."
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return strconv.Quote(abi.Cut(s, 64)) }
 
-// cut shortens what came from outside where quotes would mislead.
-func cut(s string) string {
-	const most = 40
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
-}
+// maxShown is how many bytes of a number or a name stand in an error where quotes
+// would mislead.
+const maxShown = 40

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // checkNumber returns the JSON number n in the form that encoding/json takes for
@@ -19,7 +21,7 @@ func (s *shape) checkNumber(n string) (any, error) {
 	}
 	digits, ok := wholeNumber(n)
 	if !ok {
-		return nil, fmt.Errorf("%s is no whole number", cut(n))
+		return nil, fmt.Errorf("%s is no whole number", abi.Cut(n, maxShown))
 	}
 	if s.kind == unsigned {
 		u, err := strconv.ParseUint(digits, 10, s.typ.Bits())
@@ -33,7 +35,7 @@ func (s *shape) checkNumber(n string) (any, error) {
 // Go type's range, as err says, or of the author's.
 func (s *shape) inRange(n string, value float64, err error) (any, error) {
 	if err != nil {
-		return nil, fmt.Errorf("%s is out of range for %s", cut(n), s.typ.Kind())
+		return nil, fmt.Errorf("%s is out of range for %s", abi.Cut(n, maxShown), s.typ.Kind())
 	}
 	return json.Number(n), s.checkBounds(value, "")
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -49,10 +50,7 @@ func quoted(unknown []string) string {
 	const most, longest = 5, 40
 	var out []string
 	for _, name := range unknown[:min(len(unknown), most)] {
-		if len(name) > longest {
-			name = strings.ToValidUTF8(name[:longest], "") + "..."
-		}
-		out = append(out, fmt.Sprintf("%+q", name))
+		out = append(out, fmt.Sprintf("%+q", abi.Cut(name, longest)))
 	}
 	if rest := len(unknown) - most; rest > 0 {
 		out = append(out, fmt.Sprintf("%d more", rest))

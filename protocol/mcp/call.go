@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -39,7 +40,7 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			var coded *jsonrpc.Error
 			if err != nil && !errors.As(err, &coded) {
-				err = rpcError(codeInvalidRequest, cut(err.Error(), maxErrorText))
+				err = rpcError(codeInvalidRequest, abi.Cut(err.Error(), maxErrorText))
 			}
 		}()
 		switch req := req.(type) {
@@ -101,7 +102,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	text, known := failureText(err)
 	switch {
 	case !known:
-		s.o.Logger.Error("mcp: call failed", "call", caller.CallID, "tool", cut(req.Params.Name, maxShownName), "error", cut(err.Error(), maxErrorText))
+		s.o.Logger.Error("mcp: call failed", "call", caller.CallID, "tool", abi.Cut(req.Params.Name, maxShownName), "error", abi.Cut(err.Error(), maxErrorText))
 		return nil, internalError(caller.CallID)
 	case text == "" && streamed:
 		// The HTTP status of this error can no longer be sent.

@@ -3,10 +3,10 @@ package mcp
 import (
 	"context"
 	"errors"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -46,7 +46,7 @@ func failureText(err error) (text string, known bool) {
 		switch {
 		case !errors.Is(err, f.is):
 		case f.own && err.Error() != f.is.Error():
-			return cut(err.Error(), maxErrorText), true
+			return abi.Cut(err.Error(), maxErrorText), true
 		default:
 			return f.hint, true
 		}
@@ -63,7 +63,7 @@ const (
 
 // notFound answers for every tool a caller may not call (requirement S1-052).
 func notFound(name string) *jsonrpc.Error {
-	return rpcError(jsonrpc.CodeInvalidParams, tool.NotFound(cut(name, maxShownName)).Error())
+	return rpcError(jsonrpc.CodeInvalidParams, tool.NotFound(abi.Cut(name, maxShownName)).Error())
 }
 
 func internalError(id string) *jsonrpc.Error {
@@ -72,15 +72,4 @@ func internalError(id string) *jsonrpc.Error {
 
 func rpcError(code int64, text string) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: code, Message: text}
-}
-
-// cut shortens text to at most n bytes, on a rune boundary.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "..."
 }

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -215,7 +216,7 @@ func (s *Server) sync() {
 	for _, spec := range specs {
 		e, known := s.list.get(spec)
 		if e.err != nil && !known {
-			s.o.Logger.Warn("mcp: tool left out", "tool", cut(spec.Name, maxShownName), "error", e.err)
+			s.o.Logger.Warn("mcp: tool left out", "tool", abi.Cut(spec.Name, maxShownName), "error", e.err)
 		}
 		if e.tool != nil {
 			now[spec.Name] = e.tool

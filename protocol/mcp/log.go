@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // recovered keeps a panic from ending the process. Deferred, it logs what
@@ -43,7 +45,7 @@ func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
-	return q.to.Handle(ctx, slog.NewRecord(r.Time, r.Level-lower, "mcp: "+cut(r.Message, 200), r.PC))
+	return q.to.Handle(ctx, slog.NewRecord(r.Time, r.Level-lower, "mcp: "+abi.Cut(r.Message, 200), r.PC))
 }
 
 func (q quiet) WithAttrs([]slog.Attr) slog.Handler { return q }

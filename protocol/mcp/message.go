@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
@@ -132,9 +133,9 @@ func (m *message) readParams(params json.RawMessage) *refusal {
 	notification := strings.HasPrefix(m.method, "notifications/")
 	switch {
 	case notification && m.id != nil:
-		return refusef(jsonrpc.CodeInvalidRequest, "%s: a notification has no id", cut(m.method, maxShownName))
+		return refusef(jsonrpc.CodeInvalidRequest, "%s: a notification has no id", abi.Cut(m.method, maxShownName))
 	case !notification && m.id == nil:
-		return refusef(jsonrpc.CodeInvalidRequest, "%s: a request has an id", cut(m.method, maxShownName))
+		return refusef(jsonrpc.CodeInvalidRequest, "%s: a request has an id", abi.Cut(m.method, maxShownName))
 	case len(params) > 0 && string(params) != "null" && params[0] != '{':
 		return refusef(jsonrpc.CodeInvalidParams, "params: allowed is an object")
 	case len(params) > 0:
@@ -143,7 +144,7 @@ func (m *message) readParams(params json.RawMessage) *refusal {
 		}
 	}
 	if !known {
-		return refusef(jsonrpc.CodeMethodNotFound, "method not found: %s", cut(m.method, maxShownName))
+		return refusef(jsonrpc.CodeMethodNotFound, "method not found: %s", abi.Cut(m.method, maxShownName))
 	}
 	if len(params) == 0 || string(params) == "null" {
 		if method.needed {
@@ -234,7 +235,7 @@ func (r *refusal) answer(id json.RawMessage) []byte {
 	if id == nil {
 		out.ID = json.RawMessage("null")
 	}
-	out.Error.Code, out.Error.Text = r.code, cut(r.text, maxErrorText)
+	out.Error.Code, out.Error.Text = r.code, abi.Cut(r.text, maxErrorText)
 	b, err := json.Marshal(out)
 	if err != nil { // the id was checked and texts always marshal
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}`)

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) startReporter(ctx context.Context, req *sdk.CallToolRequest) *r
 	}
 	r := newReporter(s.o.Heartbeat, func(p tool.Progress) error {
 		return req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: token, Progress: p.Progress, Total: p.Total, Message: cut(p.Message, maxErrorText),
+			ProgressToken: token, Progress: p.Progress, Total: p.Total, Message: abi.Cut(p.Message, maxErrorText),
 		})
 	})
 	go func() {

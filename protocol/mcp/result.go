@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -147,7 +148,7 @@ func block(c tool.Content) any {
 			return c
 		}
 	}
-	return textBlock{"text", fmt.Sprintf("[a block of type %q that is not as MCP wants it was left out]", cut(c.Type, 32)), nil, nil}
+	return textBlock{"text", fmt.Sprintf("[a block of type %q that is not as MCP wants it was left out]", abi.Cut(c.Type, 32)), nil, nil}
 }
 
 // object returns raw if it is a JSON object, as annotations and _meta must be.

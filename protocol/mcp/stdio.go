@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // maxLine is the longest message that a stdio client may send, in bytes.
@@ -293,7 +295,7 @@ func (c *lines) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	var coded *jsonrpc.Error
 	if resp.Error != nil && !errors.As(resp.Error, &coded) { // go-sdk would send code 0
-		resp.Error = rpcError(jsonrpc.CodeInvalidRequest, cut(resp.Error.Error(), maxErrorText))
+		resp.Error = rpcError(jsonrpc.CodeInvalidRequest, abi.Cut(resp.Error.Error(), maxErrorText))
 	}
 	if !c.finish(resp.ID) {
 		return nil

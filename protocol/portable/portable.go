@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -20,6 +20,8 @@ const (
 	maxDescription = 1000
 	maxTitle       = 200
 	maxWarnings    = 20
+	// maxShown is in bytes, of text from outside in an error.
+	maxShown = 60
 	// maxPasses is how often a definition may need rewriting before it is given up.
 	maxPasses = 4
 )
@@ -196,38 +198,9 @@ func (p *profiler) visible(where, text string) string {
 
 func hasHidden(text string) bool { return strings.IndexFunc(text, hidden) >= 0 }
 
-// hidden reports whether r is a control or leaves no mark of its own on a
-// page. Variation selectors 15 and 16 stay, for emoji.
-func hidden(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.Is(hiddenRunes, r)
-}
-
-var hiddenRunes = &unicode.RangeTable{
-	R16: []unicode.Range16{
-		{Lo: 0x0000, Hi: 0x001F, Stride: 1}, // C0 controls
-		{Lo: 0x007F, Hi: 0x009F, Stride: 1}, // delete, C1 controls
-		{Lo: 0x00AD, Hi: 0x00AD, Stride: 1}, // soft hyphen
-		{Lo: 0x034F, Hi: 0x034F, Stride: 1}, // grapheme joiner
-		{Lo: 0x061C, Hi: 0x061C, Stride: 1}, // Arabic letter mark
-		{Lo: 0x115F, Hi: 0x1160, Stride: 1}, // Hangul fillers
-		{Lo: 0x17B4, Hi: 0x17B5, Stride: 1}, // Khmer inherent vowels
-		{Lo: 0x180B, Hi: 0x180F, Stride: 1}, // Mongolian selectors
-		{Lo: 0x200B, Hi: 0x200F, Stride: 1}, // zero width, direction marks
-		{Lo: 0x2028, Hi: 0x202E, Stride: 1}, // separators, embeddings, overrides
-		{Lo: 0x2060, Hi: 0x206F, Stride: 1}, // joiners, isolates, invisible operators
-		{Lo: 0x3164, Hi: 0x3164, Stride: 1}, // Hangul filler
-		{Lo: 0xFE00, Hi: 0xFE0D, Stride: 1}, // variation selectors 1 to 14
-		{Lo: 0xFEFF, Hi: 0xFEFF, Stride: 1}, // byte order mark
-		{Lo: 0xFFA0, Hi: 0xFFA0, Stride: 1}, // half-width Hangul filler
-		{Lo: 0xFFF0, Hi: 0xFFFB, Stride: 1}, // specials but the replacement character
-	},
-	R32: []unicode.Range32{
-		{Lo: 0x1BCA0, Hi: 0x1BCA3, Stride: 1}, // shorthand format controls
-		{Lo: 0x1D173, Hi: 0x1D17A, Stride: 1}, // musical format controls
-		{Lo: 0xE0000, Hi: 0xE0FFF, Stride: 1}, // tags, variation selectors 17 to 256
-	},
-	LatinOffset: 3,
-}
+// hidden reports whether a text may not have r in it. Line breaks and tabs are
+// welcome: descriptions have paragraphs.
+func hidden(r rune) bool { return r != '\n' && r != '\t' && abi.Hidden(r) }
 
 // anyHidden reports whether a key or a string within n hides characters.
 func anyHidden(n *rawjson.Node) bool {
@@ -235,14 +208,9 @@ func anyHidden(n *rawjson.Node) bool {
 		slices.ContainsFunc(n.Members, func(m rawjson.Member) bool { return hasHidden(m.Name) || anyHidden(m.Value) })
 }
 
-// shown quotes text from outside for an error, cut to a length.
-func shown(text string) string {
-	const most = 60 // bytes
-	if len(text) > most {
-		return strconv.QuoteToASCII(strings.ToValidUTF8(text[:most], "")) + "..."
-	}
-	return strconv.QuoteToASCII(text)
-}
+// shown quotes text from outside for an error, in ASCII: letters that look alike
+// do not.
+func shown(text string) string { return strconv.QuoteToASCII(abi.Cut(text, maxShown)) }
 
 func shownNode(n *rawjson.Node) string {
 	if n.Is(rawjson.String) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // MaxDepth is how deep JSON from a module or a peer may nest: a scalar has
@@ -21,6 +23,8 @@ const (
 	// that whoever computes with it could not hold.
 	maxNumber   = 1000
 	maxExponent = 9999
+	// maxShown is in bytes, of a key in an error.
+	maxShown = 60
 	// fewKeys is up to how many keys of an object are compared one by one.
 	fewKeys = 16
 )
@@ -301,14 +305,9 @@ func (k *keySet) add(name string) bool {
 	return len(k.many) > size
 }
 
-// shown quotes text from outside for an error, cut to a length.
-func shown(text string) string {
-	const most = 60 // bytes
-	if len(text) > most {
-		return strconv.QuoteToASCII(strings.ToValidUTF8(text[:most], "")) + "..."
-	}
-	return strconv.QuoteToASCII(text)
-}
+// shown quotes text from outside for an error, in ASCII: letters that look alike
+// do not.
+func shown(text string) string { return strconv.QuoteToASCII(abi.Cut(text, maxShown)) }
 
 // PathStep returns key as a step of a path in an error: quoted and cut, unless it
 // reads well as it is.

@@ -114,7 +114,7 @@ func (e *overLimit) Error() string { return "more than " + strconv.Itoa(e.most) 
 
 // guestError is the failure of a guest that reported text, or only a status.
 func guestError(status int32, text []byte) error {
-	if line := clean(text, maxErrorBytes); line != "" {
+	if line := abi.OneLine(string(text), maxErrorBytes); line != "" {
 		return &abi.Failure{Class: abi.ClassGuest, Text: line}
 	}
 	return abi.Failf(abi.ClassGuest, "the tool returned %d and no error text", status)

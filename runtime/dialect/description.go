@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -53,7 +54,7 @@ func parseDescription(k Kind, raw []byte) (d tool.Description, err error) {
 			return d, err
 		}
 		if first, ok := seen[spec.Name]; ok {
-			return d, fmt.Errorf("tools %d and %d are both named %q", first, i+1, cut(spec.Name))
+			return d, fmt.Errorf("tools %d and %d are both named %q", first, i+1, shown(spec.Name))
 		}
 		seen[spec.Name] = i + 1
 		d.Tools = append(d.Tools, spec)
@@ -81,17 +82,17 @@ func (f *fields) onlyKnows(names ...string) {
 		}
 	}
 	if len(unknown) > 0 {
-		f.fail("unknown field %q", cut(slices.Min(unknown)))
+		f.fail("unknown field %q", shown(slices.Min(unknown)))
 	}
 }
 
-// cut shortens what stands in an error.
-func cut(s string) string { return clean([]byte(s), 100) }
+// shown is what stands in an error of a text that a module made up.
+func shown(text string) string { return abi.OneLine(text, 100) }
 
 func parseSpec(k Kind, raw json.RawMessage, n int, err *error) tool.Spec {
 	f := objectFields(raw, fmt.Sprintf("tool %d", n), k == V1, err)
 	s := tool.Spec{Name: f.needText("name")}
-	f.where = fmt.Sprintf("tool %d (%q)", n, cut(s.Name))
+	f.where = fmt.Sprintf("tool %d (%q)", n, shown(s.Name))
 	s.Description = f.text("description")
 	s.InputSchema = f.need("inputSchema", "object")
 	if k == V1 {

@@ -54,8 +54,8 @@ func ExampleGuest_Call_logLimit() {
 	}
 	call(in, dialecttest.Log(abi.Info, 1000, "still working, still working"), dialecttest.Write("{}"))
 	// Output:
-	// 2 still workin
-	// 2 still workin
+	// 2 still wor…
+	// 2 still wor…
 	// 3 ... 998 more lines dropped: at most 2 are kept of one call
 	// {} {LogLines:1000 HostCalls:0}
 }

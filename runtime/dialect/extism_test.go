@@ -201,7 +201,7 @@ func TestExtismVarLimits(t *testing.T) {
 func TestExtismLog(t *testing.T) {
 	var lines []string
 	w := newWall(t, true, abi.Invocation{
-		Limits: abi.Limits{LogLineBytes: 5},
+		Limits: abi.Limits{LogLineBytes: 8},
 		Log:    func(l abi.LogLevel, s string) { lines = append(lines, fmt.Sprint(l, " ", s)) },
 	}, "")
 	if level := w.call("get_log_level"); level != 0 {
@@ -215,7 +215,7 @@ func TestExtismLog(t *testing.T) {
 		}
 	}
 	w.call("log_info", 12345)
-	if want := []string{"0 log_t", "1 log_d", "2 log_i", "3 log_w", "4 log_e", "2 "}; !slices.Equal(lines, want) {
+	if want := []string{"0 log_t…", "1 log_d…", "2 log_i…", "3 log_w…", "4 log_e…", "2 "}; !slices.Equal(lines, want) {
 		t.Errorf("got %q", lines)
 	}
 	if w := newWall(t, true, abi.Invocation{}, ""); w.call("get_log_level") != math.MaxInt32 {

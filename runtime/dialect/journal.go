@@ -3,10 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -26,7 +23,7 @@ func (j *journal) write(level abi.LogLevel, line []byte) {
 	if j.emit == nil || j.lines > j.mostLines {
 		return
 	}
-	j.emit(min(max(level, abi.Trace), abi.Error), clean(line, j.mostBytes))
+	j.emit(min(max(level, abi.Trace), abi.Error), abi.OneLine(string(line), j.mostBytes))
 }
 
 // close says how many lines were dropped, if any were.
@@ -34,28 +31,6 @@ func (j *journal) close() {
 	if j.emit != nil && j.lines > j.mostLines {
 		j.emit(abi.Warn, fmt.Sprintf("... %d more lines dropped: at most %d are kept of one call", j.lines-j.mostLines, j.mostLines))
 	}
-}
-
-// clean makes one line of b that is safe to show anywhere: invalid UTF-8,
-// control characters, and characters that reorder or hide text are replaced,
-// and what is over most bytes is cut off between two characters.
-func clean(b []byte, most int) string {
-	var s strings.Builder
-	for len(b) > 0 {
-		r, size := utf8.DecodeRune(b)
-		b = b[size:]
-		switch {
-		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
-			r = ' '
-		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r):
-			r = utf8.RuneError
-		}
-		if s.Len()+utf8.RuneLen(r) > most {
-			break
-		}
-		s.WriteRune(r)
-	}
-	return s.String()
 }
 
 const (

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
@@ -45,33 +43,6 @@ func TestNobodyListens(t *testing.T) {
 	load(t, mod{Do: steps(dialecttest.Log(abi.Info, 500, "x"), dialecttest.Text("ok"))}, func(t *testing.T, g *Guest) {
 		if _, usage, err := g.Call(t.Context(), 1, abi.Invocation{}); err != nil || usage.LogLines != 500 {
 			t.Errorf("%+v, %v", usage, err)
-		}
-	})
-}
-
-func TestClean(t *testing.T) {
-	tests := []struct {
-		in   string
-		most int
-		want string
-	}{
-		{"plain", 10, "plain"}, {"", 10, ""}, {"äöü", 5, "äö"}, {"äöü", 1, ""}, {"a\r\nb", 10, "a  b"},
-		{"\x1b[2J", 10, "�[2J"}, {"\xff", 10, "�"}, {"\xff", 2, ""}, {"\xed\xa0\x80", 20, "���"}, {"\xc0\x80", 20, "��"},
-		{"a\u202eb", 10, "a�b"}, {"a\u2028b", 10, "a b"}, {"👍🏽", 8, "👍🏽"}, {"👍🏽", 7, "👍"},
-	}
-	for _, tt := range tests {
-		if got := clean([]byte(tt.in), tt.most); got != tt.want {
-			t.Errorf("%q to %d: %q, want %q", tt.in, tt.most, got, tt.want)
-		}
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	f.Add([]byte("a\xff\n\u202e"), 5)
-	f.Fuzz(func(t *testing.T, b []byte, most int) {
-		s := clean(b, most)
-		if len(s) > max(most, 0) || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			t.Errorf("%q to %d: %q", b, most, s)
 		}
 	})
 }

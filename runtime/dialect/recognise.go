@@ -83,7 +83,7 @@ func checkImports(m *wasmbin.Module) error {
 
 // quoted returns the import's name, cut, in the form "module"."name".
 func quoted(i wasmbin.Import) string {
-	return strconv.Quote(clean([]byte(i.Module), 100)) + "." + strconv.Quote(clean([]byte(i.Name), 100))
+	return strconv.Quote(shown(i.Module)) + "." + strconv.Quote(shown(i.Name))
 }
 
 // knownImports maps module and function to the function's type.

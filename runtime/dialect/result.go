@@ -76,7 +76,7 @@ func parseContent(k Kind, f *fields) tool.Content {
 	case "resource_link":
 		parseLink(f, &c)
 	default:
-		f.fail("%s: type is %q, want text, image, audio, resource or resource_link", f.where, cut(c.Type))
+		f.fail("%s: type is %q, want text, image, audio, resource or resource_link", f.where, shown(c.Type))
 	}
 	return c
 }

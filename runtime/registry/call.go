@@ -108,9 +108,11 @@ func (r *Registry) check(s *schema, raw json.RawMessage) ([]problem, error) {
 
 // logTo takes a guest's lines into our own log, marked as its.
 func (r *Registry) logTo(l *listed) func(abi.LogLevel, string) {
+	// The guest's lines were cut by the worker; one of its own may be longer.
+	most := max(r.o.Limits.WithDefaults().LogLineBytes, maxFailureText)
 	return func(level abi.LogLevel, line string) {
 		r.o.Logger.Debug("tool log", "tool", l.name, "file", l.mount.module.Name,
-			"level", int(level), "line", printable(line))
+			"level", int(level), "line", abi.OneLine(line, most))
 	}
 }
 
@@ -124,7 +126,7 @@ func progressTo(told func(tool.Progress)) func(json.RawMessage) {
 		if rawjson.Check(raw, 1) != nil || json.Unmarshal(raw, &p) != nil {
 			return
 		}
-		p.Message = cut(oneLine(p.Message), 1000)
+		p.Message = abi.OneLine(p.Message, 1000)
 		told(p)
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 const (
@@ -132,18 +134,18 @@ func (e *explainer) words(err *jsonschema.ValidationError, at any) string {
 	case *kind.Const:
 		return fmt.Sprintf("found %s, allowed is %s", described(at), shownValue(k.Want))
 	case *kind.Pattern:
-		return fmt.Sprintf("found %s, must match %s", described(at), cut(k.Want, 200))
+		return fmt.Sprintf("found %s, must match %s", described(at), abi.Cut(k.Want, 200))
 	case *kind.Format:
 		if k.Want == "regex" {
-			return fmt.Sprintf("found %s, must be a regular expression: %s", described(at), cut(fmt.Sprint(k.Err), 200))
+			return fmt.Sprintf("found %s, must be a regular expression: %s", described(at), abi.Cut(fmt.Sprint(k.Err), 200))
 		}
-		return fmt.Sprintf("found %s, must be of format %s", described(at), cut(k.Want, maxShown))
+		return fmt.Sprintf("found %s, must be of format %s", described(at), abi.Cut(k.Want, maxShown))
 	case *kind.DependentRequired:
-		return fmt.Sprintf("missing %s, needed beside %q", quotedList(k.Missing), cut(k.Prop, maxShown))
+		return fmt.Sprintf("missing %s, needed beside %q", quotedList(k.Missing), abi.Cut(k.Prop, maxShown))
 	case *kind.Dependency:
-		return fmt.Sprintf("missing %s, needed beside %q", quotedList(k.Missing), cut(k.Prop, maxShown))
+		return fmt.Sprintf("missing %s, needed beside %q", quotedList(k.Missing), abi.Cut(k.Prop, maxShown))
 	case *kind.PropertyNames:
-		return fmt.Sprintf("the name %q is not allowed here", cut(k.Property, maxShown))
+		return fmt.Sprintf("the name %q is not allowed here", abi.Cut(k.Property, maxShown))
 	case *kind.UniqueItems:
 		return fmt.Sprintf("items %d and %d are equal, each must be different", k.Duplicates[0], k.Duplicates[1])
 	case *kind.OneOf:
@@ -190,7 +192,7 @@ func boundWords(k jsonschema.ErrorKind, at any) string {
 	case *kind.MaxContains:
 		return fmt.Sprintf("%d items of a kind, at most %d", len(k.Got), k.Want)
 	}
-	return "does not fit the schema at " + cut(strings.Join(k.KeywordPath(), "/"), maxShown)
+	return "does not fit the schema at " + abi.Cut(strings.Join(k.KeywordPath(), "/"), maxShown)
 }
 
 // allowedNames lists the properties of the schema that refused others.
@@ -246,14 +248,14 @@ func pathText(path []string) string {
 		case err == nil:
 			b.WriteString("[" + step + "]")
 		case !plainName.MatchString(step):
-			b.WriteString("[" + strconv.Quote(cut(step, maxShown)) + "]")
+			b.WriteString("[" + strconv.Quote(abi.Cut(step, maxShown)) + "]")
 		case b.Len() > 0:
-			b.WriteString("." + cut(step, maxShown))
+			b.WriteString("." + abi.Cut(step, maxShown))
 		default:
-			b.WriteString(cut(step, maxShown))
+			b.WriteString(abi.Cut(step, maxShown))
 		}
 	}
-	return cut(b.String(), 200)
+	return abi.Cut(b.String(), 200)
 }
 
 // described says what a value is, in few words.
@@ -275,15 +277,15 @@ func described(v any) string {
 func shownValue(v any) string {
 	switch v := v.(type) {
 	case json.Number:
-		return cut(string(v), maxShown)
+		return abi.Cut(string(v), maxShown)
 	case string:
-		return strconv.Quote(cut(v, maxShown))
+		return strconv.Quote(abi.Cut(v, maxShown))
 	}
 	raw, err := encode(v)
 	if err != nil {
 		return "a value"
 	}
-	return cut(string(raw), maxShown)
+	return abi.Cut(string(raw), maxShown)
 }
 
 func valueList(values []any) string {
@@ -297,7 +299,7 @@ func valueList(values []any) string {
 func quotedList(names []string) string {
 	var out []string
 	for _, name := range names[:min(len(names), maxListed)] {
-		out = append(out, strconv.Quote(cut(name, maxShown)))
+		out = append(out, strconv.Quote(abi.Cut(name, maxShown)))
 	}
 	return joined(out, len(names))
 }
@@ -311,7 +313,7 @@ func joined(shown []string, of int) string {
 
 func ratText(r *big.Rat) string {
 	if r.IsInt() {
-		return cut(r.Num().String(), maxShown)
+		return abi.Cut(r.Num().String(), maxShown)
 	}
 	f, _ := r.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)

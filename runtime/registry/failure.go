@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -51,7 +48,7 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 	case errors.As(err, &already):
 		return tool.Result{}, already
 	case errors.As(err, &f) && f.Class == abi.ClassGuest:
-		return tool.Failed(cut(printable(f.Text), maxFailureText)), nil
+		return tool.Failed(abi.OneLine(f.Text, maxFailureText)), nil
 	}
 	for _, row := range failures {
 		if !errors.Is(err, row.cause) {
@@ -59,7 +56,7 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 		}
 		what := row.kind.Error()
 		if f != nil {
-			what = cut(oneLine(f.Text), maxFailureText)
+			what = abi.OneLine(f.Text, maxFailureText)
 		}
 		text := fmt.Sprintf("tool %q: %s", name, what)
 		if row.next != "" {
@@ -70,27 +67,4 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 	r.o.Logger.Error("a tool could not be run", "tool", name, "error", err)
 	return tool.Result{}, &callError{kind: tool.ErrUnavailable,
 		text: fmt.Sprintf("tool %q: could not be run: try again later", name)}
-}
-
-// printable removes what would change how a text is shown, and what is no text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(printable(s)), " ") }
-
-// cut shortens s to at most n bytes and whole characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

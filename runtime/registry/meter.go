@@ -11,6 +11,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 const (
@@ -278,7 +280,7 @@ func (c *compiledSchema) pattern(text string) (jsonschema.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if foreign(err) {
 		if !c.meter.running { // else it is a value, of format regex
-			c.warnings = append(c.warnings, fmt.Sprintf("pattern %q is not checked by hutch: %s", cut(text, 60), err))
+			c.warnings = append(c.warnings, fmt.Sprintf("pattern %q is not checked by hutch: %s", abi.Cut(text, 60), err))
 		}
 		return anything(text), nil
 	}
@@ -287,7 +289,7 @@ func (c *compiledSchema) pattern(text string) (jsonschema.Regexp, error) {
 	}
 	size := programSize(parsed)
 	if size > maxProgram {
-		return nil, fmt.Errorf("pattern %q: more than %d steps when its repetitions are written out", cut(text, 60), maxProgram)
+		return nil, fmt.Errorf("pattern %q: more than %d steps when its repetitions are written out", abi.Cut(text, 60), maxProgram)
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 )
@@ -14,7 +15,7 @@ import (
 func (r *Registry) result(l *listed, raw []byte) (tool.Result, error) {
 	fail := func(kind error, text string) (tool.Result, error) {
 		return tool.Result{}, &callError{kind: kind, text: fmt.Sprintf(
-			"tool %q answered what it may not: %s", l.name, cut(oneLine(text), maxFailureText))}
+			"tool %q answered what it may not: %s", l.name, abi.OneLine(text, maxFailureText))}
 	}
 	if n := len(raw); n > r.o.Limits.OutputBytes {
 		return fail(tool.ErrLimit, fmt.Sprintf("%d bytes, at most %d: ask for less", n, r.o.Limits.OutputBytes))

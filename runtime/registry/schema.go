@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 const (
@@ -111,7 +113,7 @@ func compileError(doc any, err error) error {
 		return fmt.Errorf("is no JSON Schema: %s", problemText(e.explain(detail)))
 	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
-	return errors.New(cut(strings.ReplaceAll(text, schemaURL, "schema"), 300))
+	return errors.New(abi.Cut(strings.ReplaceAll(text, schemaURL, "schema"), 300))
 }
 
 // noLoader refuses whatever a schema points to outside itself.
@@ -165,7 +167,7 @@ func holdable(v any) error {
 		}
 	case json.Number:
 		if n := digits(string(v)); n > maxDigits {
-			return fmt.Errorf("number %s has %d digits when it is written out, at most %d", cut(string(v), maxShown), n, maxDigits)
+			return fmt.Errorf("number %s has %d digits when it is written out, at most %d", abi.Cut(string(v), maxShown), n, maxDigits)
 		}
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // BlobTTL is how long bytes that no folder holds any more are kept.
@@ -83,7 +85,7 @@ func (b *Blobs) receive(r io.Reader, limit int64) (name, digest string, size int
 // Hold reports whether the bytes of digest are there, and keeps them for
 // another [BlobTTL] if they are.
 func (b *Blobs) Hold(digest string) bool {
-	if !isDigest(digest) {
+	if !abi.IsDigest(digest) {
 		return false
 	}
 	b.mu.Lock()
@@ -95,8 +97,8 @@ func (b *Blobs) Hold(digest string) bool {
 // Fetch returns the bytes of digest, verified against it. Bytes that do not
 // match are thrown away, so that the next Put of the right ones heals the folder.
 func (b *Blobs) Fetch(digest string) ([]byte, error) {
-	if !isDigest(digest) {
-		return nil, fmt.Errorf("module %q: no SHA-256 digest", clip(digest))
+	if !abi.IsDigest(digest) {
+		return nil, fmt.Errorf("module %q: no SHA-256 digest", abi.Cut(digest, 80))
 	}
 	raw, err := os.ReadFile(b.path(digest))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +124,7 @@ func (b *Blobs) Prune(used map[string]bool) (int, error) {
 	removed, failed := 0, error(nil)
 	for _, e := range entries {
 		digest, isBlob := strings.CutSuffix(e.Name(), blobSuffix)
-		isBlob = isBlob && isDigest(digest)
+		isBlob = isBlob && abi.IsDigest(digest)
 		if !isBlob && !strings.HasPrefix(e.Name(), tempPrefix) {
 			continue // not ours
 		}
@@ -170,14 +172,6 @@ func hashTo(w io.Writer, r io.Reader, limit int64) (digest string, size int64, e
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-func isDigest(s string) bool {
-	if len(s) != 2*sha256.Size || strings.ToLower(s) != s {
-		return false
-	}
-	_, err := hex.DecodeString(s)
-	return err == nil
-}
-
 // withoutPath drops the path that the os package puts into its errors: what
 // is wrong with a module is shown to people who may not see the host's layout.
 func withoutPath(err error) error {
@@ -186,11 +180,4 @@ func withoutPath(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "..."
-	}
-	return s
 }

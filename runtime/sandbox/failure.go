@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tetratelabs/wazero/sys"
 
@@ -78,21 +77,8 @@ func innermost(err error) error {
 	}
 }
 
-// reason returns the first line of err, as a part of one line.
+// reason returns the first line of err.
 func reason(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == utf8.RuneError || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, line)
-	if len(line) <= maxReasonBytes {
-		return line
-	}
-	cut := maxReasonBytes
-	for !utf8.RuneStart(line[cut]) {
-		cut--
-	}
-	return line[:cut] + "..."
+	return abi.OneLine(line, maxReasonBytes)
 }

@@ -18,7 +18,7 @@ func (s *server) host(head callHead, id uint64, r *running) abi.Host {
 	budget := head.Limits.WithDefaults().HostCalls
 	return func(ctx context.Context, request abi.Request) abi.Response {
 		if request.Op.Capability() == "" {
-			return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %q", cut(string(request.Op), maxOpName)))
+			return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %q", abi.Cut(string(request.Op), maxOpName)))
 		}
 		if len(request.Body) > maxGated {
 			return abi.Refuse(abi.Limit, fmt.Sprintf("request of %d bytes, at most %d", len(request.Body), maxGated))
@@ -48,7 +48,7 @@ func (s *server) logger(head callHead, id uint64) func(abi.LogLevel, string) {
 			return
 		}
 		left--
-		line = cut(line, limits.LogLineBytes+spareLogBytes)
+		line = abi.Cut(line, limits.LogLineBytes+spareLogBytes)
 		s.send(frame{kind: kindLog, id: id, head: []byte{byte(level)}, tail: []byte(line)})
 	}
 }

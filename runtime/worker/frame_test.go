@@ -85,9 +85,9 @@ func TestHead(t *testing.T) {
 
 func TestFailureCrossesTheWallClean(t *testing.T) {
 	for _, test := range []struct{ class, text, wantClass, wantText string }{
-		{"guest", "two\nlines\x1b[31m \xff", "guest", "two lines [31m \uFFFD"},
+		{"guest", "two\nlines\x1b[31m \xff", "guest", "two lines\uFFFD[31m \uFFFD"},
 		{"internal", "panic: /home/someone", "internal", "the worker failed; hutch's log has details"},
-		{"trap", strings.Repeat("\u00e9", maxFailureText), "trap", strings.Repeat("\u00e9", maxFailureText/2)},
+		{"trap", strings.Repeat("\u00e9", maxFailureText), "trap", strings.Repeat("\u00e9", maxFailureText/2-2) + "…"},
 	} {
 		body, err := encodeFailed(&abi.Failure{Class: abi.Class(test.class), Text: test.text}, abi.Usage{})
 		if err != nil || len(body) > maxFailed {

@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
@@ -121,7 +118,7 @@ func decodeAsk(body []byte) (abi.Op, []byte, error) {
 	}
 	op, rest := abi.Op(body[1:1+body[0]]), body[1+body[0]:]
 	if op.Capability() == "" {
-		return "", nil, fmt.Errorf("unknown operation %q", cut(string(op), maxOpName))
+		return "", nil, fmt.Errorf("unknown operation %q", abi.Cut(string(op), maxOpName))
 	}
 	if !json.Valid(rest) {
 		return "", nil, fmt.Errorf("%s with a body that is not JSON", op)
@@ -150,11 +147,11 @@ func decodeFailed(body []byte) (*abi.Failure, abi.Usage, error) {
 	}
 	switch b.Class {
 	case abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit, abi.ClassTimeout, abi.ClassCancelled:
-		return &abi.Failure{Class: b.Class, Text: oneLine(b.Text, maxFailureText)}, b.Usage, nil
+		return &abi.Failure{Class: b.Class, Text: abi.OneLine(b.Text, maxFailureText)}, b.Usage, nil
 	case abi.ClassInternal:
 		return abi.Failf(abi.ClassInternal, "the worker failed; hutch's log has details"), b.Usage, nil
 	default:
-		return nil, abi.Usage{}, fmt.Errorf("class %q is not a worker's to give", cut(string(b.Class), maxOpName))
+		return nil, abi.Usage{}, fmt.Errorf("class %q is not a worker's to give", abi.Cut(string(b.Class), maxOpName))
 	}
 }
 
@@ -164,30 +161,7 @@ const maxFailureText = 8 << 10
 
 func encodeFailed(f *abi.Failure, usage abi.Usage) ([]byte, error) {
 	return json.Marshal(failedBody{
-		Failure: abi.Failure{Class: f.Class, Text: oneLine(f.Text, maxFailureText)},
+		Failure: abi.Failure{Class: f.Class, Text: abi.OneLine(f.Text, maxFailureText)},
 		Usage:   usage,
 	})
-}
-
-// oneLine returns s as valid UTF-8 of at most limit bytes without control
-// characters.
-func oneLine(s string, limit int) string {
-	s = cut(strings.ToValidUTF8(s, "\uFFFD"), limit)
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// cut returns at most limit bytes of s, ending between runes.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -234,15 +233,10 @@ func within(l, base abi.Limits) abi.Limits {
 	}.WithDefaults()
 }
 
-// isDigest reports whether s is SHA-256 in lower-case hex. It names a folder.
-func isDigest(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
-}
-
 // slot returns the digest's slot with one use counted.
 func (p *Pool) slot(m Module) (*slot, *abi.Failure) {
-	if !isDigest(m.Digest) {
-		return nil, abi.Failf(abi.ClassInternal, "module digest %q is not 64 lower-case hex digits", cut(m.Digest, 80))
+	if !abi.IsDigest(m.Digest) {
+		return nil, abi.Failf(abi.ClassInternal, "module digest %q is not 64 lower-case hex digits", abi.Cut(m.Digest, 80))
 	}
 	if p.ctx.Err() != nil {
 		return nil, closedFailure()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
-	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
@@ -180,7 +179,7 @@ func (p *process) acceptLog(c *call, body []byte) error {
 	if len(body) < levelBytes || abi.LogLevel(body[0]) > abi.Error {
 		return errors.New("log line without a level")
 	}
-	line := strings.ToValidUTF8(string(body[levelBytes:]), "\uFFFD")
+	line := abi.OneLine(string(body[levelBytes:]), c.inv.Limits.LogLineBytes+spareLogBytes)
 	return p.listen(c, &c.lines, c.inv.Limits.LogLines+spareLogLines, func() {
 		c.inv.Log(abi.LogLevel(body[0]), line)
 	})
