@@ -19,6 +19,7 @@ func TestReport(t *testing.T) {
 		{nil, 0, ""},
 		{errors.New("no luck"), 1, "hutch: error: no luck\n"},
 		{errors.New("one\ntwo\r\n\x1b[31mred\u202e"), 1, "hutch: error: one; two; \\x1b[31mred\\u202e\n"},
+		{errors.New("no\u200bwidth, \x9b no text"), 1, "hutch: error: no\\u200bwidth, \ufffd no text\n"},
 		{usagef("port %d", 7).withHint("use %d", 8), 2, "hutch: error: port 7\nhutch: hint: use 8\n"},
 		{fmt.Errorf("load: %w", hinted(tool.ErrHeld, "look")), 3, "hutch: error: load: held\nhutch: hint: look\n"},
 		{fmt.Errorf("call: %w", tool.ErrDenied), 3, "hutch: error: call: denied\n"},

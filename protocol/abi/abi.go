@@ -1,5 +1,5 @@
 // Package abi says what crosses the sandbox wall, and under which limits:
-// operations, requests, responses, failures.
+// operations, requests, responses, failures, and text as [OneLine] leaves it.
 //
 // Two kinds of traffic cross it. A host sends an [Invocation] in and gets a
 // result or a [*Failure] back. While it runs, a guest asks for gated

@@ -319,8 +319,6 @@ func PathStep(name string) string {
 }
 
 func plain(name string) bool {
-	const signs = "_.-"
-	return name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(signs, r))
-	}) < 0
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	return name != "" && len(name) <= 64 && strings.Trim(name, letters+"0123456789_.-") == ""
 }
