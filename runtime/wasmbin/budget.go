@@ -1,10 +1,10 @@
 package wasmbin
 
 // Budget bounds what a module may be made of. A zero field means its default.
-// The defaults are several times what the largest real modules need, and low
-// enough that a compiler gets through each single function in about a second.
-// They hold for a module as it will be compiled: whoever adds code to one checks
-// what came out.
+// The defaults are above what the largest real modules need, and low enough
+// that a compiler gets through each single function in about a second. They are
+// meant for a module as it will be compiled: whoever adds code to one checks what
+// came out.
 type Budget struct {
 	// FileBytes is the size of the whole module. Default 16 MiB.
 	FileBytes int

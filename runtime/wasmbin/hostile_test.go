@@ -115,7 +115,7 @@ func calls(values, n int) []byte {
 }
 
 // Modules that no deadline stops while they run.
-func TestD15_E02_TailCallToItself(t *testing.T) {
+func TestD15_TailCallToItself(t *testing.T) {
 	refused(t, x("0061736d01000000010a0260017f017f6000017f03030200010503010001071002066d656d6f727902000372756e00010a12020900200041016a12000b0600410010000b"),
 		"code section: function 0: return_call: tail calls are not allowed (at offset 0x3a)")
 }
