@@ -18,7 +18,6 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
-	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -185,13 +184,6 @@ func linkTo(target string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { must(t, os.Symlink(target, path)) }
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func unhexed(t *testing.T, digits string) []byte {
 	t.Helper()
 	body, err := hex.DecodeString(digits)
@@ -256,31 +248,6 @@ func (s *served) withCanary(t *testing.T) *sdk.ClientSession {
 	}
 	session, _ := s.connect(t)
 	return session
-}
-
-// awaitModule waits until the server has made up its mind about a file.
-func (s *served) awaitModule(t *testing.T, name string) registry.Module {
-	t.Helper()
-	deadline := time.After(patientFor)
-	for tick := time.Tick(5 * time.Millisecond); ; {
-		for _, m := range s.app.modules.Modules() {
-			if m.Name == name && (m.Serving != "" || m.Status == tool.Rejected) {
-				return m
-			}
-		}
-		select {
-		case <-tick:
-		case <-deadline:
-			t.Fatalf("%s was never looked at", name)
-		}
-	}
-}
-
-func closeSession(t *testing.T, session *sdk.ClientSession) {
-	t.Helper()
-	if err := session.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // buffer is a program's output.

@@ -37,6 +37,9 @@ func testHandler(t *testing.T, reached *atomic.Int32, ready error) http.Handler 
 	}, quiet)
 }
 
+// everyRoute that answers with 200.
+var everyRoute = []string{"GET /mcp", "POST /mcp", "OPTIONS /mcp", "GET /healthz", "GET /readyz", "GET /metrics"}
+
 // H01: a name that was rebound to this machine reaches no route.
 func TestH01_ForeignHostIsRefused(t *testing.T) {
 	for host, want := range map[string]int{
@@ -46,7 +49,7 @@ func TestH01_ForeignHostIsRefused(t *testing.T) {
 		"sub.localhost": 403, "127.0.0.1.evil.test": 403, "127.0.0.3": 403, "0.0.0.0:8420": 403, "2130706433": 403, "[::1": 403,
 		"[::ffff:127.0.0.1]": 403, "localhost@evil.test": 403, "192.168.1.7:8420": 403, "": 403,
 	} {
-		for _, route := range []string{"GET /mcp", "POST /mcp", "GET /healthz", "GET /readyz", "GET /metrics"} {
+		for _, route := range everyRoute {
 			var reached atomic.Int32
 			method, path, _ := strings.Cut(route, " ")
 			r := httptest.NewRequest(method, path, nil)
@@ -82,12 +85,16 @@ func TestH02_ForeignOriginIsRefused(t *testing.T) {
 		{[]string{"http://localhost:8420/"}, 403},
 		{[]string{"http://localhost:8420", "http://evil.test"}, 403},
 	} {
-		for _, method := range []string{"GET", "POST", "OPTIONS"} {
+		for _, route := range everyRoute {
 			var reached atomic.Int32
-			r := httptest.NewRequest(method, "/mcp", nil)
+			method, path, _ := strings.Cut(route, " ")
+			r := httptest.NewRequest(method, path, nil)
 			r.Host, r.Header["Origin"] = "localhost:8420", c.origins
-			if got := answer(testHandler(t, &reached, nil), r).Code; got != c.want || (c.want == 200) != (reached.Load() == 1) {
-				t.Errorf("%s with origins %q: %d, want %d", method, c.origins, got, c.want)
+			if got := answer(testHandler(t, &reached, nil), r).Code; got != c.want {
+				t.Errorf("%s with origins %q: %d, want %d", route, c.origins, got, c.want)
+			}
+			if want := c.want == 200 && path == "/mcp"; want != (reached.Load() == 1) {
+				t.Errorf("%s with origins %q reached the face: %t", route, c.origins, !want)
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/reload"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
@@ -31,7 +33,8 @@ type served struct {
 	done  chan error
 }
 
-func startServe(t *testing.T, change func(*Config)) *served {
+// newTestApp returns an App over a folder of its own, with nothing shipped.
+func newTestApp(t *testing.T, change func(*Config)) *App {
 	t.Helper()
 	none, err := toolswasm.Open(fstest.MapFS{})
 	if err != nil {
@@ -49,12 +52,18 @@ func startServe(t *testing.T, change func(*Config)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen(context.Background(), cfg.Addr)
+	return app
+}
+
+func startServe(t *testing.T, change func(*Config)) *served {
+	t.Helper()
+	app := newTestApp(t, change)
+	l, err := listen(context.Background(), app.cfg.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &served{app: app, tools: cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
+	s := &served{app: app, tools: app.cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
 	s.done = launch(func() error { return app.Serve(ctx, l) })
 	return s
 }
@@ -147,6 +156,38 @@ func await(t *testing.T, changed chan struct{}) {
 	case <-changed:
 	case <-time.After(patientFor):
 		t.Fatal("no change was told")
+	}
+}
+
+func closeSession(t *testing.T, session *sdk.ClientSession) {
+	t.Helper()
+	if err := session.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitModule waits until the server has made up its mind about a file.
+func (s *served) awaitModule(t *testing.T, name string) registry.Module {
+	t.Helper()
+	deadline := time.After(4 * patientFor)
+	for tick := time.Tick(5 * time.Millisecond); ; {
+		for _, m := range s.app.modules.Modules() {
+			if m.Name == name && (m.Serving != "" || m.Status == tool.Rejected) {
+				return m
+			}
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("%s was never looked at", name)
+		}
 	}
 }
 

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// limited starts a server with one limit set as an operator writes it.
+func limited(t *testing.T, name, value string) *served {
+	t.Helper()
+	return startServe(t, func(cfg *Config) { must(t, cfg.Limits.set(name, value)) })
+}
+
+// What a limit of a call is set to is what a tool runs into.
+func TestCallLimitsAreThoseConfigured(t *testing.T) {
+	large := strings.Repeat("x", 3000)
+	for _, c := range []struct {
+		name, value string
+		do          dialecttest.Step
+		text, want  string
+	}{
+		{"timeout", "1s", dialecttest.Loop(), "", "longer than 1s"},
+		{"memory", "2MiB", dialecttest.Grow(100), "", "no memory"},
+		{"input", "2KiB", dialecttest.Echo(), large, "2048"},
+		{"output", "2KiB", dialecttest.Output(4 << 10), "", "2048"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := limited(t, c.name, c.value)
+			defer s.end(t)
+			s.drop(t, "hi.wasm", dialecttest.Module{Tools: []tool.Spec{dialecttest.Spec("hi")}, Do: []dialecttest.Step{c.do}}.Bytes())
+			if m := s.awaitModule(t, "hi.wasm"); m.Status != tool.Ready {
+				t.Fatalf("%s: %s", m.Status, m.Reason)
+			}
+			session, _ := s.connect(t)
+			defer closeSession(t, session)
+			r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "hi", Arguments: map[string]any{"text": c.text}})
+			if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*sdk.TextContent).Text, c.want) {
+				t.Errorf("got %v, %v, want %s", r, err, c.want)
+			}
+		})
+	}
+}
+
+func TestBodyLimitIsTheOneConfigured(t *testing.T) {
+	s := limited(t, "body", "1KiB")
+	defer s.end(t)
+	for size, want := range map[int]int{1 << 10: http.StatusBadRequest, 1<<10 + 1: http.StatusRequestEntityTooLarge} {
+		r, err := http.Post(s.url+"/mcp", "application/json", strings.NewReader(strings.Repeat(" ", size)))
+		must(t, err)
+		must(t, r.Body.Close())
+		if r.StatusCode != want {
+			t.Errorf("%d bytes: %s, want %d", size, r.Status, want)
+		}
+	}
+}
+
+func TestConnectionLimitIsTheOneConfigured(t *testing.T) {
+	s := limited(t, "connections", "1")
+	defer s.end(t)
+	addr, err := net.ResolveTCPAddr("tcp", strings.TrimPrefix(s.url, "http://"))
+	must(t, err)
+	first := get(t, addr)
+	if second, err := tryGet(addr); err == nil {
+		t.Error("a second connection is open")
+		must(t, second.Close())
+	}
+	must(t, first.Close())
+}
+
+// Workers that are idle make room for one that is wanted.
+func TestWorkerLimitEndsIdleWorkers(t *testing.T) {
+	s := limited(t, "workers", "16MiB")
+	defer s.end(t)
+	session, changed := s.connect(t)
+	defer closeSession(t, session)
+	for _, name := range []string{"one", "two", "three"} {
+		s.drop(t, name+".wasm", greeter(name, name))
+		await(t, changed)
+		if got := callText(t, session, name); got != name {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+	deadline := time.After(patientFor)
+	for tick := time.Tick(5 * time.Millisecond); s.app.pool.Stats().Ends["evicted"] == 0; {
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("none ended: %+v", s.app.pool.Stats())
+		}
+	}
+}
