@@ -20,9 +20,10 @@ hutch:
 	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
-## run: build the tools and the program, then serve on loopback
+## run: build the tools and the program, then serve on loopback; ARGS are
+## further flags, as in make run ARGS='--addr 127.0.0.1:9000'
 run: tools
-	@exec bin/hutch serve
+	@exec bin/hutch serve $(ARGS)
 
 ## tools: build every guest into tools-wasm and embed them
 tools: hutch

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What serve suggests can be typed as it stands: it names the program as it was
+// called, and the folders if they are not the default ones.
+func TestSuggestions(t *testing.T) {
+	app := newTestApp(t, func(cfg *Config) { cfg.Tools = []string{filepath.Join(cfg.Tools[0], "my tools")} })
+	defer func() { must(t, app.Close()) }()
+	must(t, writeAtomic(filepath.Join(app.cfg.Tools[0], "t.wasm"), greeter("text_stats", "")))
+	must(t, app.Load(t.Context()))
+	here, err := filepath.Abs("bin/hutch")
+	must(t, err)
+	for _, c := range []struct {
+		name  string
+		named bool // --state
+		want  string
+	}{
+		{"bin/hutch", false, `
+try:
+
+  bin/hutch tools list --tools 'TOOLS'
+  bin/hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS'
+  claude mcp add --transport http hutch http://127.0.0.1:1/mcp
+  claude mcp add hutch -- HERE mcp --tools 'TOOLS'
+  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
+  curl http://127.0.0.1:1/metrics
+
+`},
+		{"hutch", true, `
+try:
+
+  hutch tools list --tools 'TOOLS' --state STATE
+  hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS' --state STATE
+  claude mcp add --transport http hutch http://127.0.0.1:1/mcp
+  claude mcp add hutch -- hutch mcp --tools 'TOOLS' --state STATE
+  npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
+  curl http://127.0.0.1:1/metrics
+
+`},
+	} {
+		app.cfg.stateNamed = c.named
+		want := strings.NewReplacer("TOOLS", app.cfg.Tools[0], "STATE", app.cfg.State, "HERE", here).Replace(c.want)
+		if got := app.suggestions(program{name: c.name}, "127.0.0.1:1"); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Without the shipped tools nothing is suggested that would not be there, and
+// without flags none are.
+func TestSuggestionsByDefault(t *testing.T) {
+	app := newTestApp(t, func(cfg *Config) { cfg.Tools = []string{defaultTools} })
+	defer func() { must(t, app.Close()) }()
+	got := app.suggestions(program{name: "hutch"}, "127.0.0.1:1")
+	if !strings.Contains(got, "\n  hutch tools list\n  claude mcp add --transport") {
+		t.Errorf("got %s", got)
+	}
+}

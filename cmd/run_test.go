@@ -1,0 +1,117 @@
+//go:build unix
+
+package cmd_test
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMakeRun types make run in a copy of the tree that nothing was built in,
+// and then whatever it says to try.
+func TestMakeRun(t *testing.T) {
+	if !required() {
+		t.Skip("builds everything once more: HUTCH_REQUIRE=all runs it")
+	}
+	p := program{dir: copyTree(t), addr: freeAddr(t)}
+	p.env = append(goEnv(t), "HOME="+p.dir, "XDG_STATE_HOME=", "HUTCH_STATE=", "HUTCH_TOOLS=", "HUTCH_ADDR=")
+	suggested := makeRun(t, p)
+	if !p.isReady(t) {
+		t.Error("it is not ready when it says what to try")
+	}
+	if len(suggested) < 3 || !slices.ContainsFunc(suggested, func(line string) bool { return strings.Contains(line, "tools call") }) {
+		t.Errorf("suggested: %q", suggested)
+	}
+	for _, line := range suggested {
+		if out, err := p.command(t, "bash", "-c", standIns(t)+line).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+}
+
+// makeRun starts make run, and returns the commands it suggests once it is
+// ready. The end of the test stops it, as Ctrl-C does.
+func makeRun(t *testing.T, p program) (suggested []string) {
+	t.Helper()
+	cmd := p.command(t, "make", "run", "ARGS=--addr "+p.addr)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	t.Cleanup(func() {
+		for lines.Scan() {
+			t.Log(lines.Text())
+		}
+		_ = cmd.Wait() // make says that it was interrupted
+		if c, err := net.Dial("tcp", p.addr); err == nil {
+			t.Errorf("after make run something listens at %s: %v", p.addr, c.Close())
+		}
+	})
+	var seen []string
+	for lines.Scan() {
+		seen = append(seen, lines.Text())
+		command, indented := strings.CutPrefix(lines.Text(), "  ")
+		switch {
+		case indented:
+			suggested = append(suggested, command)
+		case len(suggested) > 0:
+			if want := "hutch: serving http://" + p.addr + "/mcp"; !slices.Contains(seen, want) {
+				t.Errorf("no line %q in\n%s", want, strings.Join(seen, "\n"))
+			}
+			return suggested
+		}
+	}
+	t.Fatalf("make run suggests nothing:\n%s", strings.Join(seen, "\n"))
+	return nil
+}
+
+// standIns are shell functions for programs that are not ours: claude starts the
+// server that it is told of, npx is the pinned inspector.
+func standIns(t *testing.T) string {
+	t.Helper()
+	script := "set -euo pipefail\nclaude() { while [ $# -gt 0 ] && [ \"$1\" != -- ]; do shift; done; [ $# = 0 ] || { shift; \"$@\" </dev/null; }; }\n"
+	node, clients, ok := mcpClients(t)
+	if !ok {
+		t.Log("npx does nothing: the MCP inspector is not installed")
+		return script + "npx() { :; }\n"
+	}
+	return script + "npx() { shift; " + node + " " + filepath.Join(clients, inspector) + " \"$@\"; }\n"
+}
+
+// copyTree copies what a clone would have into a folder of its own.
+func copyTree(t *testing.T) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-coz", "--exclude-standard")
+	list.Dir = ".."
+	names, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		body, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), body, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
