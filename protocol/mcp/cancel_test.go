@@ -8,7 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Edge 5: a client that gives up ends the tool, in each era in its own way: by
+// A client that gives up ends the tool, in each era in its own way: by
 // notifications/cancelled, or by leaving.
 func TestClientsThatGiveUpEndTheTool(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {

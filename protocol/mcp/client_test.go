@@ -110,8 +110,8 @@ func TestH20_UnknownErrorsStayInTheLog(t *testing.T) {
 	})
 }
 
-// Edges 1 and 2 of go-sdk v1.8.0: a panic in a handler, and a handler without
-// result and error, end the process.
+// By itself go-sdk v1.8.0 ends the process when a handler panics, and when one
+// returns neither a result nor an error.
 func TestPanicsAndNothingsAreAnswered(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)

@@ -51,7 +51,7 @@ func openSession(t *testing.T, url string) string {
 	return id
 }
 
-// Edge 10: go-sdk looks at Host only, and net/http's protection lets GET pass.
+// go-sdk looks at Host only, and net/http's protection lets GET pass.
 func TestH01_H02_OriginsThatAreNotOurs(t *testing.T) {
 	f := newFakeTools()
 	called := false
@@ -166,7 +166,7 @@ func TestH07_HeadersSentTwice(t *testing.T) {
 	}
 }
 
-// Edge 9: without the header nginx holds a stream back.
+// Without the header nginx holds a stream back.
 func TestStreamsAreNotBuffered(t *testing.T) {
 	web := httptest.NewRecorder()
 	newServer(t, newFakeTools(), Options{}).Handler().ServeHTTP(web, httptest.NewRequest("GET", "/", nil))
@@ -201,13 +201,11 @@ func TestH17_IdsInUseOverHTTP(t *testing.T) {
 	}
 }
 
-// Edge 11: go-sdk keeps idle MCP sessions for ever.
+// go-sdk keeps idle MCP sessions for ever.
 func TestIdleSessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(newFakeTools(), Options{})
-		req := httptest.NewRequest("POST", "/", strings.NewReader(initialize))
-		setHeaders(req, "Content-Type: application/json; Accept: */*")
-		s.Handler().ServeHTTP(httptest.NewRecorder(), req)
+		sessionByHandler(t, s)
 		time.Sleep(59 * time.Minute)
 		before := sessions(s)
 		time.Sleep(2 * time.Minute)
@@ -262,7 +260,7 @@ func TestRequestsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// Edge 8: http.Server.Shutdown waits for open streams until its deadline.
+// http.Server.Shutdown waits for open streams until its deadline.
 func TestShutdownEndsStreams(t *testing.T) {
 	f := newFakeTools()
 	s := newServer(t, f, Options{})
@@ -305,44 +303,76 @@ func TestShutdownEndsStreams(t *testing.T) {
 }
 
 func TestShutdownWaitsForCallsThenCancelsThem(t *testing.T) {
-	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
-		started := make(chan struct{}, 2)
-		release := make(chan struct{})
-		f := newFakeTools()
-		f.call = func(ctx context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
-			started <- struct{}{}
-			select {
-			case <-ctx.Done():
-				return tool.Result{}, tool.ErrCancelled
-			case <-release:
-				return tool.Text("done"), nil
-			}
-		}
-		s := newServer(t, f, Options{})
-		c := newClient(within(t), t, connect(t, s), version, nil)
-		answered := make(chan struct{})
-		go func() { // with a result or a closed connection
-			defer close(answered)
-			_, _ = c.CallTool(within(t), &sdk.CallToolParams{Name: "echo"})
-		}()
-		<-started
-		ctx, cancel := context.WithCancel(context.Background())
-		stopped := make(chan error, 1)
-		go func() { stopped <- s.Shutdown(ctx) }()
-		select {
-		case err := <-stopped:
-			t.Fatalf("did not wait: %v", err)
-		case <-time.After(10 * time.Millisecond):
-		}
-		cancel()
-		if err := <-stopped; err == nil || !strings.Contains(err.Error(), "context canceled") {
-			t.Errorf("shutdown: %v", err)
-		}
-		<-answered
-	})
+	// Over HTTP without a network, which would keep a bubble awake.
+	modern, headers := modernCall(1, "echo")
+	const legacy = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo"}}`
+	for name, call := range map[string]func(*testing.T, *Server){
+		"http/" + lastLegacy:   func(t *testing.T, s *Server) { askHandler(s, "Mcp-Session-Id: "+sessionByHandler(t, s), legacy) },
+		"http/" + firstModern:  func(_ *testing.T, s *Server) { askHandler(s, headers, modern) },
+		"stdio/" + lastLegacy:  func(t *testing.T, s *Server) { callByPipe(t, s, lastLegacy) },
+		"stdio/" + firstModern: func(t *testing.T, s *Server) { callByPipe(t, s, firstModern) },
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { shutdownDuring(t, call) }) })
+	}
 }
 
-// Edge 4: go-sdk panics on these; hosts drop the whole list for them.
+// shutdownDuring shuts a server down while a call runs, in a bubble.
+func shutdownDuring(t *testing.T, call func(*testing.T, *Server)) {
+	f := newFakeTools()
+	started := make(chan struct{})
+	f.call = func(ctx context.Context, _ tool.Caller, _ tool.Call) (tool.Result, error) {
+		close(started)
+		<-ctx.Done()
+		return tool.Result{}, tool.ErrCancelled
+	}
+	s := newServer(t, f, Options{})
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		call(t, s)
+	}()
+	<-started
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(ctx) }()
+	synctest.Wait()
+	select {
+	case err := <-stopped:
+		t.Fatalf("did not wait: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-stopped; err == nil || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("shutdown: %v", err)
+	}
+	<-answered
+}
+
+func sessionByHandler(t *testing.T, s *Server) string {
+	id := askHandler(s, "", initialize).Header().Get("Mcp-Session-Id")
+	if id == "" {
+		t.Error("no session")
+	}
+	return id
+}
+
+func askHandler(s *Server, headers, body string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	setHeaders(req, "Content-Type: application/json; Accept: */*")
+	setHeaders(req, headers)
+	rec := httptest.NewRecorder()
+	s.Handler().ServeHTTP(rec, req)
+	return rec
+}
+
+// callByPipe makes one call over stdio, and gets an answer or a closed pipe.
+func callByPipe(t *testing.T, s *Server, version string) {
+	p := newStdio(t.Context(), t, s)
+	c := newClient(t.Context(), t, &sdk.IOTransport{Reader: p.out, Writer: p.in}, version, nil)
+	_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "echo"})
+}
+
+// go-sdk panics on these; hosts drop the whole list for them.
 func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)
@@ -364,7 +394,7 @@ func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
 	})
 }
 
-// Edge 17: older clients cannot read an output that is no object.
+// Older clients cannot read an output that is no object.
 func TestOutputsThatAreNoObject(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)
@@ -413,7 +443,7 @@ func TestResultsThatAreNoJSON(t *testing.T) {
 	})
 }
 
-// C76: what a host wrote reaches the tool, and what the tool wrote the host.
+// What a host wrote reaches the tool, and what the tool wrote the host.
 func TestArgumentsAndResultsKeepEveryByte(t *testing.T) {
 	const args = `{"z":12345678901234567890,"a":1.0e2,"s":"<&>\u2028 é 😀","n":[-0.0,1E5],"":null}`
 	f := newFakeTools()

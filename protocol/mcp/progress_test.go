@@ -99,7 +99,7 @@ func TestSlowClientsLoseTheOldest(t *testing.T) {
 	}
 }
 
-// C74: every report comes, in order, and the result after them.
+// Every report comes, in order, and the result after them.
 func TestResultsComeLast(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)

@@ -114,7 +114,7 @@ func FuzzReadLine(f *testing.F) {
 	})
 }
 
-// C67, H17: go-sdk never answers the second.
+// H17: go-sdk never answers the second.
 func TestStdioIdsInUse(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	f := newFakeTools()
@@ -266,7 +266,7 @@ func listenLine(id string) string {
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`, id)
 }
 
-// Edge 7: go-sdk lets a second subscription take over the first, and ends both
+// go-sdk lets a second subscription take over the first, and ends both
 // with either.
 func TestStdioHasOneSubscription(t *testing.T) {
 	f := newFakeTools()
@@ -295,7 +295,7 @@ func TestStdioHasOneSubscription(t *testing.T) {
 	}
 }
 
-// C79: results far over bufio.Scanner's 64 KiB.
+// Results far over bufio.Scanner's 64 KiB.
 func TestStdioLargeResults(t *testing.T) {
 	big := strings.Repeat("x", 5<<20)
 	f := newFakeTools()

@@ -140,7 +140,7 @@ func TestArgumentsHaveALargestSize(t *testing.T) {
 	}
 }
 
-// Numbers reach the guest as the caller wrote them (bug 76).
+// Numbers reach the guest as the caller wrote them.
 func TestNumbersReachTheGuestAsWritten(t *testing.T) {
 	w := withSchema(t, `{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	args := `{"n": 9007199254740993, "m":12345678901234567890,"x":1.0E+2, "y" :-0 }`

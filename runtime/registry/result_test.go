@@ -34,7 +34,7 @@ func TestResultsAreMadeFitForHosts(t *testing.T) {
 		{"plain text", "", `{"content":[{"type":"text","text":"hi"}]}`,
 			`{"content":[{"type":"text","text":"hi"}]}`},
 		{"no content at all", "", `{"content":[]}`, `{"content":[]}`},
-		{"structure without text (35)", countSchema, `{"structuredContent":{"n": 12345678901234567890}}`,
+		{"structure without text", countSchema, `{"structuredContent":{"n": 12345678901234567890}}`,
 			`{"content":[{"type":"text","text":"{\"n\":12345678901234567890}"}],"structuredContent":{"n":12345678901234567890}}`},
 		{"structure with a picture", countSchema, `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}],"structuredContent":{"n":1}}`,
 			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`},

@@ -102,7 +102,7 @@ func TestE22_IdenticalBytesDoNotRetireEachOther(t *testing.T) {
 }
 
 // A hundred calls race fifty reloads: every call is answered by one version
-// (F16), and a list taken meanwhile never lacks a tool (bug 118).
+// (F16), and a list taken meanwhile never lacks a tool.
 func TestF16_CallsRaceReloads(t *testing.T) {
 	w := newWorld(t)
 	var versions []tool.Candidate
@@ -267,7 +267,7 @@ func TestPanickingSubscriberHarmsNobody(t *testing.T) {
 	})
 }
 
-// While something compiles, what is known is usable already (bug 11).
+// While something compiles, what is known is usable already.
 func TestKnownToolsDoNotWaitForACompilation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
