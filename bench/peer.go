@@ -24,8 +24,8 @@ const rounds = 300
 // peer gives one plugin, built with go-pdk, a fresh instance and one call: in
 // extism/go-sdk, in hutch's sandbox in the same process, and in a worker. The
 // three take turns.
-func peer(ctx context.Context, r *report, hutch, scratch string) error {
-	wasm, err := buildPlugin(ctx, filepath.Join(scratch, "plugin.wasm"))
+func peer(ctx context.Context, r *report, s setup) error {
+	wasm, err := buildPlugin(ctx, filepath.Join(s.scratch, "plugin.wasm"))
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func peer(ctx context.Context, r *report, hutch, scratch string) error {
 	if err != nil {
 		return err
 	}
-	pool, err := worker.NewPool(worker.Options{Command: []string{hutch, worker.Arg}})
+	pool, err := worker.NewPool(worker.Options{Command: []string{s.worker}})
 	if err != nil {
 		return err
 	}
@@ -53,9 +53,9 @@ func peer(ctx context.Context, r *report, hutch, scratch string) error {
 		return err
 	}
 	r.add(
-		figure{Name: "fresh instance of a go-pdk plugin and one call", Value: milliseconds(times[1]), Unit: "ms"}.
+		figure{Name: "fresh instance of a go-pdk plugin and one call", Program: "sandbox in process", Value: milliseconds(times[1]), Unit: "ms"}.
 			beside("extism/go-sdk", milliseconds(times[0])),
-		figure{Name: "the same in a worker process", Value: milliseconds(times[2]), Unit: "ms"}.
+		figure{Name: "the same in a worker process", Program: "hutch-worker", Value: milliseconds(times[2]), Unit: "ms"}.
 			beside("extism/go-sdk, in process", milliseconds(times[0])),
 	)
 	return nil

@@ -23,40 +23,40 @@ const (
 
 // twenty measures a server with twenty Go modules of its own beside the shipped
 // ones: its first start, the next ones, and what it needs when nobody calls.
-func twenty(ctx context.Context, r *report, hutch, scratch string) error {
-	tools, state := filepath.Join(scratch, "tools"), filepath.Join(scratch, "state")
+func twenty(ctx context.Context, r *report, s setup) error {
+	tools, state := filepath.Join(s.scratch, "tools"), filepath.Join(s.scratch, "state")
 	if err := makeModules(ctx, tools); err != nil {
 		return err
 	}
-	first, _, err := start(ctx, hutch, tools, state, 0)
+	first, _, err := start(ctx, s.hutch, tools, state, 0)
 	if err != nil {
 		return err
 	}
 	var known []time.Duration
 	for range starts {
-		took, _, err := start(ctx, hutch, tools, state, 0)
+		took, _, err := start(ctx, s.hutch, tools, state, 0)
 		if err != nil {
 			return err
 		}
 		known = append(known, took)
 	}
-	empty := filepath.Join(scratch, "empty")
+	empty := filepath.Join(s.scratch, "empty")
 	if err := os.MkdirAll(empty, 0o755); err != nil {
 		return err
 	}
-	_, resident, err := start(ctx, hutch, tools, state, 2*time.Second)
+	_, resident, err := start(ctx, s.hutch, tools, state, 2*time.Second)
 	if err != nil {
 		return err
 	}
-	_, bare, err := start(ctx, hutch, empty, state, 2*time.Second)
+	_, bare, err := start(ctx, s.hutch, empty, state, 2*time.Second)
 	if err != nil {
 		return err
 	}
 	slices.Sort(known)
 	r.add(
-		figure{Name: "start with 20 known modules", Value: milliseconds(known[starts/2]), Unit: "ms", AtMost: 300}.
+		figure{Name: "start with 20 known modules", Program: "hutch serve", Value: milliseconds(known[starts/2]), Unit: "ms", AtMost: 300}.
 			beside("first start", milliseconds(first)),
-		figure{Name: "parent, idle with 20 modules", Value: resident, Unit: "MB", AtMost: 80}.
+		figure{Name: "parent, idle with 20 modules", Program: "hutch serve", Value: resident, Unit: "MB", AtMost: 80}.
 			beside("with none", bare),
 	)
 	return nil

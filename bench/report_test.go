@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A figure over its aim is said under the table and in the JSON.
+func TestMissedAimsAreSaid(t *testing.T) {
+	r := newReport(setup{hutch: "bin/hutch", worker: "bin/hutch-worker"})
+	r.add(figure{Name: "met", Value: 1, AtMost: 2, Unit: "ms"}, figure{Name: "no aim", Value: 9, Unit: "ms"})
+	if got := r.summary(); got != "all 1 aims are met" || !r.OK {
+		t.Errorf("%q, ok: %t", got, r.OK)
+	}
+	r.add(figure{Name: "late", Value: 3, AtMost: 2, Unit: "ms"})
+	var table strings.Builder
+	if err := r.table(&table); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(table.String(), "\nMISSED 1 of 2 aims: late: 3.00 ms, at most 2.00\n") || r.OK {
+		t.Errorf("ok: %t\n%s", r.OK, table.String())
+	}
+}
+
+// A benchmark that is not there has no figure, not even 0.
+func TestMissingBenchmarksFail(t *testing.T) {
+	found := &lowest{values: map[string]float64{"RoundTrip/pipe p50-us": 20}}
+	if found.get("RoundTrip/pipe", "p50-us") != 20 || found.missing() != nil {
+		t.Error("a benchmark that ran is missing")
+	}
+	found.get("Gone", "ns/op")
+	if err := found.missing(); err == nil || err.Error() != "no benchmark gave Gone in ns/op" {
+		t.Error(err)
+	}
+}
