@@ -55,6 +55,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"twenty modules", twenty},
 		{"the wall", wall},
 		{"extism/go-sdk", peer},
+		{"ways to stop a guest", stop},
 	} {
 		fmt.Fprintln(os.Stderr, "bench: measuring", section.name)
 		if err := section.measure(ctx, r, s); err != nil {

@@ -49,6 +49,10 @@ func peer(ctx context.Context, r *report, s setup) error {
 		func() ([]byte, error) { out, _, err := guest.Call(ctx, 1, input); return out, err },
 		func() ([]byte, error) { out, _, err := pool.Call(ctx, module, input); return out, err },
 	)
+	resident := float64(pool.Stats().RSS) / 1e6
+	if err == nil && resident == 0 {
+		err = errors.New("the worker's memory was not measured")
+	}
 	if err := errors.Join(err, reference.Close(ctx), guest.Close(ctx), pool.Close()); err != nil {
 		return err
 	}
@@ -57,6 +61,7 @@ func peer(ctx context.Context, r *report, s setup) error {
 			beside("extism/go-sdk", milliseconds(times[0])),
 		figure{Name: "the same in a worker process", Program: "hutch-worker", Value: milliseconds(times[2]), Unit: "ms"}.
 			beside("extism/go-sdk, in process", milliseconds(times[0])),
+		figure{Name: "resident memory of that worker", Program: "hutch-worker", Value: resident, Unit: "MB"},
 	)
 	return nil
 }
