@@ -25,7 +25,7 @@ const rounds = 300
 // extism/go-sdk, in hutch's sandbox in the same process, and in a worker. The
 // three take turns.
 func peer(ctx context.Context, r *report, s setup) error {
-	wasm, err := buildPlugin(ctx, filepath.Join(s.scratch, "plugin.wasm"))
+	wasm, err := buildGuest(ctx, "./guests/examples/pdk-echo", filepath.Join(s.scratch, "plugin.wasm"))
 	if err != nil {
 		return err
 	}
@@ -44,11 +44,11 @@ func peer(ctx context.Context, r *report, s setup) error {
 	}
 	input := abi.Invocation{Tool: "pdk_echo", Arguments: json.RawMessage(`{"text":"hello"}`)}
 	module := worker.Module{Name: "plugin.wasm", Digest: fmt.Sprintf("%064x", 1), Bytes: func() ([]byte, error) { return wasm, nil }}
-	times, err := inTurn(
+	times, err := inTurn(rounds, sameAnswers(
 		func() ([]byte, error) { return callReference(ctx, reference, input) },
 		func() ([]byte, error) { out, _, err := guest.Call(ctx, 1, input); return out, err },
 		func() ([]byte, error) { out, _, err := pool.Call(ctx, module, input); return out, err },
-	)
+	)...)
 	resident := float64(pool.Stats().RSS) / 1e6
 	if err == nil && resident == 0 {
 		err = errors.New("the worker's memory was not measured")
@@ -66,34 +66,28 @@ func peer(ctx context.Context, r *report, s setup) error {
 	return nil
 }
 
-func buildPlugin(ctx context.Context, out string) ([]byte, error) {
-	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, "./guests/examples/pdk-echo")
+func buildGuest(ctx context.Context, source, out string) ([]byte, error) {
+	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, source)
 	build.Env, build.Stderr = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm"), os.Stderr
 	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("build the plugin: %w", err)
+		return nil, fmt.Errorf("build %s: %w", source, err)
 	}
 	return os.ReadFile(out)
 }
 
-// inTurn runs the calls in turn and returns the median time of each. Their
-// answers must be the same.
-func inTurn(calls ...func() ([]byte, error)) ([]time.Duration, error) {
+// inTurn runs the calls in turn and returns the median time of each.
+func inTurn(rounds int, calls ...func() error) ([]time.Duration, error) {
+	const warmUp = 20
 	times := make([][]time.Duration, len(calls))
-	for round := range rounds + 20 { // the first ones warm up
-		var want []byte
+	for round := range rounds + warmUp {
 		for i, call := range calls {
 			began := time.Now()
-			got, err := call()
+			err := call()
 			took := time.Since(began)
-			switch {
-			case err != nil:
+			if err != nil {
 				return nil, err
-			case i == 0:
-				want = got
-			case !bytes.Equal(got, want):
-				return nil, fmt.Errorf("answers differ: %q and %q", want, got)
 			}
-			if round >= 20 {
+			if round >= warmUp {
 				times[i] = append(times[i], took)
 			}
 		}
@@ -104,6 +98,27 @@ func inTurn(calls ...func() ([]byte, error)) ([]time.Duration, error) {
 		medians[i] = t[len(t)/2]
 	}
 	return medians, nil
+}
+
+// sameAnswers makes calls fail that do not answer as the first one does.
+func sameAnswers(calls ...func() ([]byte, error)) []func() error {
+	var want []byte
+	checked := make([]func() error, len(calls))
+	for i, call := range calls {
+		checked[i] = func() error {
+			got, err := call()
+			switch {
+			case err != nil:
+				return err
+			case i == 0:
+				want = got
+			case !bytes.Equal(got, want):
+				return fmt.Errorf("answers differ: %q and %q", want, got)
+			}
+			return nil
+		}
+	}
+	return checked
 }
 
 func callReference(ctx context.Context, compiled *extism.CompiledPlugin, in abi.Invocation) ([]byte, error) {

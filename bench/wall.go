@@ -12,10 +12,10 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// wall runs the Go benchmarks of the process boundary and of the guest ABIs, and
+// wall runs the Go benchmarks of the process boundary and of loading a guest, and
 // keeps the lowest of three runs: what the machine does when it is left alone.
 func wall(ctx context.Context, r *report, s setup) error {
-	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|LargeCall|Spawn|Megabyte|FreshInstance|Load", "./runtime/worker", "./runtime/dialect")
+	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|LargeCall|Spawn|Load", "./runtime/worker", "./runtime/dialect")
 	if err != nil {
 		return err
 	}
@@ -23,10 +23,6 @@ func wall(ctx context.Context, r *report, s setup) error {
 	r.add(
 		figure{Name: "parent to worker and back, 1 KiB, p50", Program: "hutch-worker", Value: get("RoundTrip/pipe", "p50-us"), Unit: "us", AtMost: 30}.
 			beside("and a fresh instance runs", get("RoundTrip/guest", "p50-us")),
-		figure{Name: "1 MB in and out of a Go guest, hutch:host", Program: "sandbox in process", Value: get("Megabyte/hutch", "sec/op") * 1e3, Unit: "ms", AtMost: 5}.
-			beside("extism:host/env", get("Megabyte/v1", "sec/op")*1e3),
-		figure{Name: "of that, the fresh instance and a small call", Program: "sandbox in process", Value: get("FreshInstance/hutch", "sec/op") * 1e3, Unit: "ms"}.
-			beside("extism:host/env", get("FreshInstance/v1", "sec/op")*1e3),
 		figure{Name: "1 MB to a worker's guest and back, p50", Program: "hutch-worker", Value: get("LargeCall/guest", "p50-us") / 1e3, Unit: "ms"},
 		figure{Name: "start a worker, to its hello, p50", Program: "hutch-worker", Value: get("Spawn/hello", "p50-us") / 1e3, Unit: "ms"}.
 			beside("with a small module described", get("Spawn/described", "p50-us")/1e3),
