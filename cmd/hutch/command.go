@@ -17,8 +17,16 @@ func newCLI(p program) *cli.App {
 		HelpName:    "hutch",
 		Usage:       "turns a folder of untrusted .wasm files into tools that any agent can use",
 		UsageText:   "hutch COMMAND [flags] [arguments]",
-		Description: "Run \"hutch help COMMAND\" for the flags and examples of a command.\n\n" + exitCodeHelp,
-		Flags:       []cli.Flag{&cli.BoolFlag{Name: "version", Usage: "say which version this is"}},
+		Description: `Run "hutch help COMMAND" for the flags and examples of a command.
+
+examples:
+  $ hutch serve
+  $ hutch tools list
+  $ hutch tools call text_stats '{"text":"one two three"}'
+  $ hutch new greet
+
+` + exitCodeHelp,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which version this is"}},
 		Commands: []*cli.Command{
 			serveCommand(p), mcpCommand(p), toolsCommand(p),
 			newCommand(p), buildCommand(p), testCommand(p),
@@ -28,6 +36,7 @@ func newCLI(p program) *cli.App {
 		Writer:                    p.stdout,
 		ErrWriter:                 p.stderr,
 		HideVersion:               true,
+		Metadata:                  map[string]any{},
 		HideHelp:                  true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
@@ -59,20 +68,35 @@ func prepare(commands []*cli.Command) {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return usagef("%s", flagProblem(err.Error())).withHint("hutch help%s", prefixed(" ", strings.Join(commandPath(c), " ")))
+	return usagef("%s", flagProblem(c, err.Error())).withHint("hutch help%s", prefixed(" ", strings.Join(commandPath(c), " ")))
 }
 
-// flagProblem says what package flag found, with flags as they are typed.
-func flagProblem(text string) string {
+// flagProblem says what package flag found, with flags as they were typed.
+func flagProblem(c *cli.Context, text string) string {
 	for prefix, better := range map[string]string{
-		"flag provided but not defined: -": "no flag --%s",
-		"flag needs an argument: -":        "--%s needs a value",
+		"flag provided but not defined: -": "no flag %s",
+		"flag needs an argument: -":        "%s needs a value",
 	} {
 		if name, ok := strings.CutPrefix(text, prefix); ok {
-			return fmt.Sprintf(better, name)
+			return fmt.Sprintf(better, typedFlag(c, name))
 		}
 	}
 	return text
+}
+
+// typedLine is where runCommand leaves the command line.
+const typedLine = "line"
+
+// typedFlag is how a flag stands in the command line; package flag knows its
+// name alone.
+func typedFlag(c *cli.Context, name string) string {
+	line, _ := c.App.Metadata[typedLine].([]string)
+	for _, arg := range line {
+		if typed, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "-") && strings.TrimLeft(typed, "-") == name {
+			return oneLine(cut(typed, 80))
+		}
+	}
+	return "--" + name
 }
 
 func prefixed(prefix, s string) string {
@@ -98,18 +122,32 @@ func unknownCommand(c *cli.Context, commands []*cli.Command) error {
 	path := commandPath(c)
 	name := c.Args().First()
 	err := usagef("no command %s", quoted(strings.Join(append(path, name), " ")))
-	if like := nearest(commands, name); like != "" {
+	if like := likeCommand(commands, name); like != "" {
 		return err.withHint("did you mean \"hutch %s\"?", strings.Join(append(path, like), " "))
 	}
 	return err.withHint("hutch help%s", prefixed(" ", strings.Join(path, " ")))
 }
 
-// nearest returns the command whose name is at most two edits from name.
-func nearest(commands []*cli.Command, name string) string {
-	best, found := 3, ""
+// likeCommand returns what name may have been meant for: the command spelt
+// nearly like it, or one of that name a level below.
+func likeCommand(commands []*cli.Command, name string) string {
+	var names []string
 	for _, cmd := range commands {
-		if d := editDistance(cmd.Name, name); d < best {
-			best, found = d, cmd.Name
+		if commandNamed(cmd.Subcommands, name) != nil {
+			return cmd.Name + " " + name
+		}
+		names = append(names, cmd.Name)
+	}
+	return nearest(names, name, 2)
+}
+
+// nearest returns which of names is at most so many edits from name, and less
+// than half of it.
+func nearest(names []string, name string, most int) string {
+	best, found := min(most, len(name)/2)+1, ""
+	for _, known := range names {
+		if d := editDistance(known, name); d < best {
+			best, found = d, known
 		}
 	}
 	return found
@@ -164,6 +202,7 @@ func runCommand(ctx context.Context, args []string, p program) (err error) {
 	if help {
 		return printHelp(p.stdout, app, line)
 	}
+	app.Metadata[typedLine] = line
 	return app.RunContext(ctx, append([]string{"hutch"}, line...))
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -14,12 +13,16 @@ import (
 type Config struct {
 	// Tools are the folders with modules, as they were given.
 	Tools []string
+	// toolsFrom says who named them: a flag, a variable, a file; empty if nobody.
+	toolsFrom string
 	// State is the folder for caches and kept modules, absolute.
 	State string
 	// stateNamed: somebody chose State.
 	stateNamed bool
 	// Addr is where serve listens: loopback host and port.
 	Addr string
+	// addrFrom says who chose Addr, as toolsFrom does.
+	addrFrom string
 	// Limits bound calls, requests and workers.
 	Limits Limits
 }
@@ -37,6 +40,7 @@ const (
 	flagAddr   = "addr"
 	flagConfig = "config"
 	flagJSON   = "json"
+	flagLog    = "log"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
@@ -70,7 +74,7 @@ func loadConfig(c *cli.Context, p program) (Config, error) {
 		return Config{}, err
 	}
 	cfg := Config{Tools: []string{defaultTools}, Addr: defaultAddr, Limits: limits}
-	file := p.env("HUTCH_CONFIG")
+	file := p.env(envConfig)
 	if c.IsSet(flagConfig) {
 		file = c.String(flagConfig)
 	}
@@ -88,32 +92,18 @@ func loadConfig(c *cli.Context, p program) (Config, error) {
 	return cfg, cfg.finish(p.env)
 }
 
-func (cfg *Config) fromEnv(p program) error {
-	if v := p.env("HUTCH_TOOLS"); v != "" {
-		cfg.Tools = filepath.SplitList(v)
+// loadListenConfig is loadConfig for a command that uses the address.
+func loadListenConfig(c *cli.Context, p program) (Config, error) {
+	cfg, err := loadConfig(c, p)
+	if err == nil {
+		err = checkAddr(cfg.addrFrom, cfg.Addr)
 	}
-	if v := p.env("HUTCH_STATE"); v != "" {
-		cfg.State = v
-	}
-	if v := p.env("HUTCH_ADDR"); v != "" {
-		cfg.Addr = v
-	}
-	for _, entry := range p.environ() {
-		name, value, _ := strings.Cut(entry, "=")
-		key, ok := strings.CutPrefix(name, "HUTCH_LIMIT_")
-		if !ok || value == "" {
-			continue
-		}
-		if err := cfg.Limits.set(strings.ToLower(key), value); err != nil {
-			return usagef("%s: %w", name, err)
-		}
-	}
-	return nil
+	return cfg, err
 }
 
 func (cfg *Config) fromFlags(c *cli.Context) error {
 	if c.IsSet(flagTools) {
-		cfg.Tools = c.StringSlice(flagTools)
+		cfg.Tools, cfg.toolsFrom = c.StringSlice(flagTools), "--"+flagTools
 	}
 	if c.IsSet(flagState) {
 		if cfg.State = c.String(flagState); cfg.State == "" {
@@ -121,7 +111,7 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 		}
 	}
 	if c.IsSet(flagAddr) {
-		cfg.Addr = c.String(flagAddr)
+		cfg.Addr, cfg.addrFrom = c.String(flagAddr), "--"+flagAddr
 	}
 	return nil
 }
@@ -131,11 +121,8 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 func (cfg *Config) finish(env func(string) string) error {
 	for _, dir := range cfg.Tools {
 		if dir == "" {
-			return usagef("tools: an empty folder name")
+			return usagef("%s: an empty folder name", cfg.toolsFrom)
 		}
-	}
-	if err := checkAddr(cfg.Addr); err != nil {
-		return err
 	}
 	if cfg.stateNamed = cfg.State != ""; !cfg.stateNamed {
 		dir, err := defaultState(env)
@@ -153,21 +140,21 @@ func (cfg *Config) finish(env func(string) string) error {
 }
 
 // checkAddr accepts host:port with a loopback host. hutch has no tokens yet, so
-// whoever reaches the address may call every tool.
-func checkAddr(addr string) error {
+// whoever reaches the address may call every tool. from says where addr stands.
+func checkAddr(from, addr string) error {
 	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = parsePort(port)
+	}
 	if err != nil {
 		var bad *net.AddrError
 		if errors.As(err, &bad) {
 			err = errors.New(bad.Err)
 		}
-		return usagef("addr %s: %w", quoted(addr), err).withHint("write HOST:PORT, such as %s", defaultAddr)
-	}
-	if _, err := parsePort(port); err != nil {
-		return usagef("addr %s: %w", quoted(addr), err).withHint("write HOST:PORT, such as %s", defaultAddr)
+		return usagef("%s %s: %w", from, quoted(addr), err).withHint("write HOST:PORT, such as %s", defaultAddr)
 	}
 	if !isLoopback(host) {
-		return usagef("addr %s: not a loopback address, and without tokens anyone who reaches it could call every tool", quoted(addr)).
+		return usagef("%s %s: not a loopback address, and without tokens anyone who reaches it could call every tool", from, quoted(addr)).
 			withHint("use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", port)
 	}
 	return nil

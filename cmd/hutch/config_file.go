@@ -28,6 +28,7 @@ var fileKeys = []struct {
 }{
 	{flagTools, func(cfg *Config, f *configFile, v ast.Node) (err error) {
 		cfg.Tools, err = f.folders(v)
+		cfg.toolsFrom = f.path
 		return err
 	}},
 	{flagState, func(cfg *Config, f *configFile, v ast.Node) (err error) {
@@ -38,9 +39,10 @@ var fileKeys = []struct {
 		if cfg.Addr, err = f.text(v, flagAddr); err != nil {
 			return err
 		}
-		if err := checkAddr(cfg.Addr); err != nil {
+		if err := checkAddr(flagAddr, cfg.Addr); err != nil {
 			return f.errorf(v, "%w", err)
 		}
+		cfg.addrFrom = f.path
 		return nil
 	}},
 	{"limits", func(cfg *Config, f *configFile, v ast.Node) error {

@@ -38,7 +38,7 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 	var got error
 	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag()), DisableSliceFlagSeparator: true,
 		Action: func(c *cli.Context) error {
-			cfg, got = loadConfig(c, p)
+			cfg, got = loadListenConfig(c, p)
 			return nil
 		}}
 	if err := app.RunContext(context.Background(), append([]string{"hutch"}, args...)); err != nil {
@@ -115,8 +115,8 @@ func TestConfigErrors(t *testing.T) {
 		{"size too small", "limits: {memory: 1KiB}\n", "hutch.yaml:1: limits.memory: 1KiB: allowed are 64KiB to 4GiB"},
 		{"no time unit", "limits: {timeout: 30}\n", `hutch.yaml:1: limits.timeout: "30": a duration is a number and ms, s, m or h, such as 30s`},
 		{"zero time", "limits: {timeout: 0}\n", `hutch.yaml:1: limits.timeout: "0": a duration is a number and ms, s, m or h, such as 30s`},
-		{"negative time", "limits: {timeout: -1s}\n", "hutch.yaml:1: limits.timeout: -1s: allowed are 1ms to 24h"},
-		{"long time", "limits: {timeout: 25h}\n", "hutch.yaml:1: limits.timeout: 25h: allowed are 1ms to 24h"},
+		{"negative time", "limits: {timeout: -1s}\n", "hutch.yaml:1: limits.timeout: -1s: allowed are 1ms to 1h"},
+		{"long time", "limits: {timeout: 2h}\n", "hutch.yaml:1: limits.timeout: 2h: allowed are 1ms to 1h"},
 		{"count with a unit", "limits: {connections: 5x}\n", `hutch.yaml:1: limits.connections: "5x": a whole number without a unit, such as 100`},
 		{"no count", "limits: {connections: 0}\n", "hutch.yaml:1: limits.connections: 0: allowed are 1 to 100000"},
 		{"list for a value", "limits: {timeout: [1s]}\n", "hutch.yaml:1: limits.timeout: one plain value is wanted here"},
@@ -157,25 +157,56 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 	}{
 		{"env limit", map[string]string{"HUTCH_LIMIT_MEMORY": "1 MiB"}, nil,
 			`HUTCH_LIMIT_MEMORY: "1 MiB": a size is a whole number and B, KiB, MiB or GiB, such as 64MiB`},
+		{"address of the environment", map[string]string{"HUTCH_ADDR": ":1"}, nil,
+			`HUTCH_ADDR ":1": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"no such limit", map[string]string{"HUTCH_LIMIT_MEMROY": "1MiB"}, nil, "HUTCH_LIMIT_MEMROY: no such variable"},
+		{"no such variable", map[string]string{"HUTCH_TOOL": "x"}, nil, "HUTCH_TOOL: no such variable"},
 		{"no state folder", map[string]string{"HOME": ""}, nil, "no state folder: HOME is not set"},
 		{"empty state", nil, []string{"--state", ""}, "--state: empty"},
-		{"empty folder", nil, []string{"--tools", ""}, "tools: an empty folder name"},
+		{"empty folder", nil, []string{"--tools", ""}, "--tools: an empty folder name"},
 		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
 		{"folder as file", nil, []string{"--config", "."}, `config ".": not a regular file`},
 		{"all interfaces", nil, []string{"--addr", ":8420"},
-			`addr ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`--addr ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"name", nil, []string{"--addr", "localhost.evil:8420"},
-			`addr "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`--addr "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"mapped address", nil, []string{"--addr", "[::ffff:10.0.0.1]:8420"},
-			`addr "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
-		{"no port", nil, []string{"--addr", "127.0.0.1"}, `addr "127.0.0.1": missing port in address`},
-		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `addr "127.0.0.1:http": port "http": allowed are 0 to 65535`},
-		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `addr "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
+			`--addr "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"no port", nil, []string{"--addr", "127.0.0.1"}, `--addr "127.0.0.1": missing port in address`},
+		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `--addr "127.0.0.1:http": port "http": allowed are 0 to 65535`},
+		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `--addr "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readConfig(t, "", c.env, c.args...)
 			wantUsage(t, err, c.want)
 		})
+	}
+}
+
+func TestUnknownVariableHints(t *testing.T) {
+	for name, want := range map[string]string{
+		"HUTCH_TOOL":         "did you mean HUTCH_TOOLS?",
+		"HUTCH_LIMIT_MEMROY": "did you mean HUTCH_LIMIT_MEMORY?",
+		"HUTCH_TIMEOUT":      "did you mean HUTCH_LIMIT_TIMEOUT?",
+		"HUTCH_Z":            "there are, after HUTCH_, TOOLS, STATE, ",
+	} {
+		if got := hintOf(unknownVariable(name)); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Kubernetes sets these for a service called hutch, and other programs may look
+// for an empty one.
+func TestForeignVariables(t *testing.T) {
+	env := map[string]string{"HUTCH_TOLS": ""}
+	for _, name := range []string{
+		"HUTCH_REQUIRE", "HUTCH_SERVICE_HOST", "HUTCH_SERVICE_PORT_HTTP", "HUTCH_PORT", "HUTCH_PORT_8420_TCP_ADDR", "HUTCH_MCP_SERVICE_PORT", "HUTCH_MCP_PORT",
+	} {
+		env[name] = "x"
+	}
+	if _, err := readConfig(t, "", env); err != nil {
+		t.Error(err)
 	}
 }
 

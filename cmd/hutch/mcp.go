@@ -35,8 +35,12 @@ func runMCP(c *cli.Context, p program) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(&voice{w: c.App.ErrWriter}, c.String("log"))
+	say := &voice{w: c.App.ErrWriter}
+	log, err := newLogger(c, p, say)
 	if err != nil {
+		return err
+	}
+	if err := cfg.watchableFolders(say); err != nil {
 		return err
 	}
 	app, err := NewApp(cfg, p, log)

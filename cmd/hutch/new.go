@@ -13,17 +13,17 @@ func newCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "new",
 		Usage:     "make a folder with a tool to start from",
-		UsageText: "hutch new NAME [--json]",
-		Flags:     []cli.Flag{jsonFlag("what was made")},
+		UsageText: "hutch new NAME [flags]",
+		Flags:     append(folderFlags(), jsonFlag("what was made")),
 		Action:    func(c *cli.Context) error { return runNew(c, p) },
 		Description: `NAME is a letter followed by up to 47 letters, digits, "-" or "_". The folder NAME must not exist
 yet. It holds a Go module with one working tool, its test, example calls and the SDK, so that it
-builds outside of any repository and offline.
+builds outside of any repository and offline. The commands it prints use the folder of
+modules that is set.
 
 examples:
   $ hutch new greet
-  $ hutch test greet
-  $ hutch build greet -o tools/greet.wasm`,
+  $ hutch new greet --tools ~/tools`,
 	}
 }
 
@@ -38,7 +38,7 @@ type newReport struct {
 
 var scaffoldName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,47}$`)
 
-func runNew(c *cli.Context, _ program) error {
+func runNew(c *cli.Context, p program) error {
 	if err := wantArgs(c, 1, 1, "a NAME"); err != nil {
 		return err
 	}
@@ -47,15 +47,18 @@ func runNew(c *cli.Context, _ program) error {
 		return usagef("name %s: a letter, then up to 47 letters, digits, - or _", quoted(name)).
 			withHint("hutch new greet")
 	}
+	cfg, err := loadConfig(c, p)
+	if err != nil {
+		return err
+	}
 	s := scaffold{Name: name, Tool: strings.ReplaceAll(strings.ToLower(name), "-", "_")}
+	s.Build, s.Call = cfg.recipe(s.Tool)
 	files, err := s.write(name)
 	if err != nil {
 		return err
 	}
 	report := newReport{Name: name, Tool: s.Tool, Dir: name, Files: files, Next: []string{
-		"hutch test " + name,
-		fmt.Sprintf("hutch build %s -o %s", name, filepath.Join("tools", name+".wasm")),
-		fmt.Sprintf(`hutch tools call %s '{"name":"World"}'`, s.Tool),
+		"cd " + name, "hutch test", s.Build, s.Call,
 	}}
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, report)
@@ -63,4 +66,20 @@ func runNew(c *cli.Context, _ program) error {
 	_, err = fmt.Fprintf(c.App.Writer, "made %s%c with the tool %s; start with main.go\n\n  %s\n",
 		name, filepath.Separator, s.Tool, strings.Join(report.Next, "\n  "))
 	return err
+}
+
+// recipe are the commands that build a module into the folder that is in force
+// and call its tool there, typed in the module's own folder.
+func (cfg Config) recipe(tool string) (build, call string) {
+	dir, flag := cfg.Tools[0], ""
+	switch {
+	case cfg.toolsFrom == envTools && len(cfg.Tools) == 1 && filepath.IsAbs(dir):
+		dir = `"$` + envTools + `/"` // the call finds it by itself
+	default:
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join("..", dir)
+		}
+		flag, dir = " --tools "+shellWord(dir), shellWord(dir+string(filepath.Separator))
+	}
+	return "hutch build -o " + dir, fmt.Sprintf(`hutch tools call%s %s '{"name":"World"}'`, flag, tool)
 }

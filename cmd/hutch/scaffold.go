@@ -31,6 +31,8 @@ const scaffoldGo = "1.26.0"
 type scaffold struct {
 	Name string // of the folder, the module and the .wasm file
 	Tool string // of the tool
+	// Build and Call are the commands that build the module and call its tool.
+	Build, Call string
 }
 
 // Go and SDK are read by the templates.

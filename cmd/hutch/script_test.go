@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write what commands print into the scri
 
 // workerEnv tells the hutch of a script which program is its worker. The test
 // binary may be built with the race detector, and a worker must not be.
-const workerEnv = "HUTCH_SCRIPT_WORKER"
+const workerEnv = "HUTCH_TEST_SCRIPT_WORKER"
 
 func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){"hutch": func() { os.Exit(run(os.Args, scriptProgram())) }})

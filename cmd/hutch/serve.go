@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 )
@@ -32,38 +32,36 @@ examples:
 }
 
 func logFlag(level string) cli.Flag {
-	return &cli.StringFlag{Name: "log", Value: level,
-		Usage: "log `LEVEL` and above to standard error: debug, info, warn, error (default: " + level + ")"}
+	return &cli.StringFlag{Name: flagLog, Value: level,
+		Usage: "log `LEVEL` and above to standard error: debug, info, warn, error (default: " + level + "; env HUTCH_LOG)"}
 }
 
-// newLogger returns a logger that writes to the stream of say.
-func newLogger(say *voice, level string) (*slog.Logger, error) {
-	var l slog.Level
-	switch level {
-	case "debug", "info", "warn", "error":
-		if err := l.UnmarshalText([]byte(level)); err != nil {
-			return nil, err
-		}
-	default:
-		return nil, usagef("--log %s: allowed are debug, info, warn, error", quoted(level))
+// logLevel is what the flag says, or else the environment.
+func logLevel(c *cli.Context, p program) (l slog.Level, err error) {
+	from, level := "--"+flagLog, c.String(flagLog)
+	if v := p.env(envLog); v != "" && !c.IsSet(flagLog) {
+		from, level = envLog, v
 	}
-	return slog.New(slog.NewTextHandler(say, &slog.HandlerOptions{Level: l})), nil
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
+		return 0, usagef("%s %s: allowed are debug, info, warn, error", from, quoted(level))
+	}
+	return l, l.UnmarshalText([]byte(level))
 }
 
 func runServe(c *cli.Context, p program) (err error) {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadListenConfig(c, p)
 	if err != nil {
 		return err
 	}
 	say := &voice{w: c.App.ErrWriter}
-	log, err := newLogger(say, c.String("log"))
+	log, err := newLogger(c, p, say)
 	if err != nil {
 		return err
 	}
-	if err := makeDefaultFolder(c, cfg, say); err != nil {
+	if err := cfg.openFolders(say); err != nil {
 		return err
 	}
 	app, err := NewApp(cfg, p, log)
@@ -78,22 +76,6 @@ func runServe(c *cli.Context, p program) (err error) {
 	stop := app.greet(c.Context, p, say, l.Addr().String())
 	defer stop()
 	return app.Serve(c.Context, l)
-}
-
-// makeDefaultFolder makes ./tools if nobody named another folder, so that there
-// is one to drop a file into.
-func makeDefaultFolder(c *cli.Context, cfg Config, say *voice) error {
-	if len(cfg.Tools) != 1 || cfg.Tools[0] != defaultTools {
-		return nil
-	}
-	err := os.Mkdir(defaultTools, 0o755)
-	if err == nil {
-		say.line("made the folder %s for modules", defaultTools)
-	}
-	if err != nil && !errors.Is(err, os.ErrExist) {
-		return hinted(fmt.Errorf("tools: %w", err), "name a folder with --tools DIR")
-	}
-	return nil
 }
 
 // listen opens the one listener. A name may resolve to anything, so the address

@@ -15,7 +15,12 @@ func toolsCommand(p program) *cli.Command {
 		Usage:       "list, inspect and call tools without a server",
 		UsageText:   "hutch tools COMMAND [flags] [arguments]",
 		Subcommands: []*cli.Command{toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p)},
-		Description: "Run \"hutch help tools COMMAND\" for the flags and examples of a command.",
+		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command.
+
+examples:
+  $ hutch tools list
+  $ hutch tools inspect text_stats
+  $ hutch tools call text_stats '{"text":"one two three"}'`,
 	}
 }
 
@@ -31,8 +36,11 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 		return err
 	}
 	say := &voice{w: c.App.ErrWriter}
-	log, err := newLogger(say, c.String("log"))
+	log, err := newLogger(c, p, say)
 	if err != nil {
+		return err
+	}
+	if err := cfg.readableFolders(say); err != nil {
 		return err
 	}
 	app, err := NewApp(cfg, p, slog.New(guestLines{log.Handler(), say}))

@@ -107,11 +107,11 @@ func (a *App) callError(name string, err error) error {
 	for _, m := range a.modules.Modules() {
 		for _, t := range m.Tools {
 			if t.Published.Name == name && t.Status == tool.Held {
-				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect %s", shellWord(m.Name))
+				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect%s %s", a.cfg.flags(), shellWord(m.Name))
 			}
 		}
 	}
-	return hinted(err, "hutch tools list")
+	return hinted(fmt.Errorf("%w: %s", err, a.cfg.lookedIn()), "hutch tools list%s", a.cfg.flags())
 }
 
 // progress shows how far a call has come, where somebody can see it.

@@ -180,7 +180,7 @@ func (a *App) inspect(name string) (inspection, error) {
 		}
 		return in, nil
 	}
-	return inspection{}, hinted(fmt.Errorf("no file, module or tool %s", quoted(name)), "hutch tools list")
+	return inspection{}, hinted(fmt.Errorf("no file, module or tool %s: %s", quoted(name), a.cfg.lookedIn()), "hutch tools list%s", a.cfg.flags())
 }
 
 func newInspection(m registry.Module) inspection {

@@ -54,6 +54,9 @@ type listedTool struct {
 
 func (a *App) list(c *cli.Context, say *voice) error {
 	rows := listTools(a.modules.Modules())
+	if missing, err := a.cfg.checkFolders(); err == nil && a.cfg.toolsFrom == "" && len(missing) > 0 {
+		say.line("hint: no folder %s here: hutch serve makes it, --tools DIR names another", defaultTools)
+	}
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, rows)
 	}

@@ -11,7 +11,7 @@ import (
 
 // maxDuration is the longest time limit that can be configured; more is a
 // mistake in the unit.
-const maxDuration = 24 * time.Hour
+const maxDuration = time.Hour
 
 // sizeUnits are searched in order; B comes last because every unit ends in it.
 var sizeUnits = []struct {
@@ -58,7 +58,7 @@ func setDuration(field *time.Duration, text string) error {
 		return fmt.Errorf("%s: a duration is a number and ms, s, m or h, such as 30s", quoted(text))
 	}
 	if d < time.Millisecond || d > maxDuration {
-		return fmt.Errorf("%s: allowed are 1ms to 24h", text)
+		return fmt.Errorf("%s: allowed are 1ms to 1h", text)
 	}
 	*field = d
 	return nil

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkFolders refuses a tool folder that is something else, and returns those
+// that are missing.
+func (cfg Config) checkFolders() (missing []string, err error) {
+	for _, dir := range cfg.Tools {
+		info, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, dir)
+		case err == nil && !info.IsDir():
+			return nil, usagef("%s %s: not a folder", cfg.toolsFrom, quoted(dir)).
+				withHint("name the folder that it is in: %s", shellWord(filepath.Dir(dir)))
+		}
+	}
+	return missing, nil
+}
+
+// readableFolders is checkFolders for a command that looks once: what is
+// missing is said, because an empty list would not say it.
+func (cfg Config) readableFolders(say *voice) error {
+	missing, err := cfg.checkFolders()
+	if err != nil || cfg.toolsFrom == "" {
+		return err
+	}
+	rest := ""
+	if len(missing) == len(cfg.Tools) {
+		rest = ": only the tools that come with hutch are there"
+	}
+	for _, dir := range missing {
+		say.line("tool folder %s does not exist%s", quoted(dir), rest)
+	}
+	return nil
+}
+
+// watchableFolders is checkFolders for a command that goes on looking.
+func (cfg Config) watchableFolders(say *voice) error {
+	missing, err := cfg.checkFolders()
+	for _, dir := range missing {
+		say.line("tool folder %s does not exist yet", quoted(dir))
+	}
+	return err
+}
+
+// openFolders is watchableFolders that makes ./tools if nobody named another
+// folder, so that there is one to drop a file into.
+func (cfg Config) openFolders(say *voice) error {
+	if cfg.toolsFrom != "" {
+		return cfg.watchableFolders(say)
+	}
+	err := os.Mkdir(defaultTools, 0o755)
+	switch {
+	case err == nil:
+		say.line("made the folder %s for modules", defaultTools)
+	case !errors.Is(err, fs.ErrExist):
+		return hinted(fmt.Errorf("tools: %w", err), "name a folder with --tools DIR")
+	}
+	return cfg.watchableFolders(say)
+}
+
+// lookedIn names the folders, for who did not find something in them.
+func (cfg Config) lookedIn() string {
+	var all []string
+	for _, dir := range cfg.Tools {
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			dir += " (does not exist)"
+		}
+		all = append(all, dir)
+	}
+	return "looked in " + strings.Join(all, ", ") + " and among the tools that come with hutch"
+}
