@@ -29,7 +29,7 @@ func buildCommand(p program) *cli.Command {
 		Usage:     "build a module, check it and write its description into it",
 		UsageText: "hutch build [DIR | PACKAGE | FILE.wasm] [flags]",
 		Flags: append(stateFlags(), jsonFlag("what was built"),
-			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE`: where to write, or a folder to write into (default: NAME.wasm in DIR)"}),
+			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE`: where to write, or a folder to write into, which is made if it ends in / (default: NAME.wasm in DIR)"}),
 		Action: func(c *cli.Context) error { return runBuild(c, p) },
 		Description: `DIR holds a Go module or a package of one (default: the current folder). A FILE.wasm is not built,
 only checked and stamped. Nothing is written if a check fails.
@@ -104,11 +104,14 @@ func argOr(c *cli.Context, fallback string) string {
 
 // build makes a checked and stamped module of what arg names and writes it.
 func build(ctx context.Context, cfg Config, p program, say *voice, arg, out string) (r buildReport, err error) {
-	src, err := loadSource(ctx, p, say, arg)
+	src, err := sourceOf(arg)
 	if err != nil {
 		return r, err
 	}
 	if r.File, err = outPath(out, src.file); err != nil {
+		return r, err
+	}
+	if err := src.load(ctx, say); err != nil {
 		return r, err
 	}
 	bench, err := openWorkbench(cfg, p)
@@ -116,7 +119,7 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 		return r, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
-	say.working("checking %s", src.name)
+	defer say.slowly("checking " + src.name)()
 	body, err := bench.stamp(ctx, src.name, src.body)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", src.name, err)
@@ -134,18 +137,27 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 
 // source is a module before it is checked.
 type source struct {
-	name string // bare file name
-	file string // where it goes if nobody says otherwise
-	body []byte
+	name   string    // bare file name
+	file   string    // where it is, or goes if nobody says otherwise
+	target *goTarget // what it is compiled from; nil if it is a file already
+	body   []byte    // once it is loaded
 }
 
-// loadSource reads a module file or compiles a package.
-func loadSource(ctx context.Context, p program, say *voice, arg string) (source, error) {
+// sourceOf finds out what arg names.
+func sourceOf(arg string) (src source, err error) {
 	if isModuleFile(arg) {
-		body, err := readModule(arg)
-		return source{filepath.Base(arg), arg, body}, err
+		return source{name: filepath.Base(arg), file: arg}, nil
 	}
-	return compileTarget(ctx, p, say, arg)
+	target, err := targetOf(arg)
+	if err != nil {
+		return src, err
+	}
+	name, err := target.name()
+	if err != nil {
+		return src, err
+	}
+	name += moduleSuffix
+	return source{name: name, file: filepath.Join(target.dir, name), target: &target}, nil
 }
 
 // isModuleFile reports whether arg means a file to check, rather than sources:
@@ -155,45 +167,53 @@ func isModuleFile(arg string) bool {
 	return strings.HasSuffix(arg, moduleSuffix) && (err != nil || !info.IsDir())
 }
 
-// compileTarget builds sources in a folder of its own, so that a failed build
-// leaves nothing behind and a watched folder never sees half a file.
-func compileTarget(ctx context.Context, p program, say *voice, arg string) (src source, err error) {
-	target, err := targetOf(arg)
-	if err != nil {
-		return src, err
+// load reads a module file or compiles sources: in a folder of its own, so that
+// a failed build leaves nothing behind and a watched folder never sees half a
+// file.
+func (s *source) load(ctx context.Context, say *voice) (err error) {
+	file := s.file
+	if s.target != nil {
+		tmp, err := os.MkdirTemp("", "hutch-build-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+		file = filepath.Join(tmp, s.name)
+		if err := s.compile(ctx, say, file); err != nil {
+			return err
+		}
 	}
-	if src.name, err = target.name(); err != nil {
-		return src, err
-	}
-	src.name += moduleSuffix
-	src.file = filepath.Join(target.dir, src.name)
-	tmp, err := os.MkdirTemp("", "hutch-build-")
-	if err != nil {
-		return src, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	say.working("building %s; the first time takes a while", src.name)
-	file := filepath.Join(tmp, src.name)
-	if err := compile(ctx, p, target, file); err != nil {
-		return src, err
-	}
-	src.body, err = readModule(file)
-	return src, err
+	s.body, err = readModule(file)
+	return err
 }
 
-// outPath is where a module goes: what -o says, inside it if it is a folder.
+// outPath is where a module goes: what -o says, inside it if it is a folder. A
+// folder is made only for who wrote the slash.
 func outPath(named, fallback string) (string, error) {
 	if named == "" {
 		return fallback, nil
 	}
-	info, err := os.Stat(named)
-	if err == nil && info.IsDir() || strings.HasSuffix(named, "/") || strings.HasSuffix(named, string(filepath.Separator)) {
-		return filepath.Join(named, filepath.Base(fallback)), nil
+	inside := filepath.Join(named, filepath.Base(fallback))
+	if strings.HasSuffix(named, "/") || strings.HasSuffix(named, string(filepath.Separator)) {
+		return inside, nil
 	}
-	if !strings.HasSuffix(named, moduleSuffix) {
+	if isFolder(named) {
+		return inside, nil
+	}
+	switch parent := filepath.Dir(named); {
+	case filepath.Ext(named) == "":
+		return "", usagef("-o: %s is no folder: write %s/ to make it, or %s", quoted(named), named, inside)
+	case !strings.HasSuffix(named, moduleSuffix):
 		return "", usagef("-o %s: a module's name ends in .wasm", quoted(named))
+	case !isFolder(parent):
+		return "", usagef("-o: %s is no folder: write %s/ to make it", quoted(parent), parent)
 	}
 	return named, nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // stamp writes what the module says about itself into it, so that it is listed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/urfave/cli/v2"
 )
 
@@ -13,10 +14,10 @@ import (
 // looks at the process: that is main's.
 func newCLI(p program) *cli.App {
 	app := &cli.App{
-		Name:        "hutch",
-		HelpName:    "hutch",
-		Usage:       "turns a folder of untrusted .wasm files into tools that any agent can use",
-		UsageText:   "hutch COMMAND [flags] [arguments]",
+		Name:      "hutch",
+		HelpName:  "hutch",
+		Usage:     "turns a folder of untrusted .wasm files into tools that any agent can use",
+		UsageText: "hutch COMMAND [flags] [arguments]",
 		Description: `Run "hutch help COMMAND" for the flags and examples of a command.
 
 examples:
@@ -93,7 +94,7 @@ func typedFlag(c *cli.Context, name string) string {
 	line, _ := c.App.Metadata[typedLine].([]string)
 	for _, arg := range line {
 		if typed, _, _ := strings.Cut(arg, "="); strings.HasPrefix(arg, "-") && strings.TrimLeft(typed, "-") == name {
-			return oneLine(cut(typed, 80))
+			return oneLine(abi.Cut(typed, 80))
 		}
 	}
 	return "--" + name

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // Names of the variables that are flags too.
@@ -69,7 +71,7 @@ func unknownVariable(name string) error {
 	if limit := strings.TrimPrefix(envLimit, ours) + rest; slices.Contains(known, limit) {
 		like = limit
 	}
-	err := usagef("%s: no such variable", cut(name, 80))
+	err := usagef("%s: no such variable", abi.Cut(name, 80))
 	if like != "" {
 		return err.withHint("did you mean %s?", ours+like)
 	}

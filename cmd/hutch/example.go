@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -25,49 +28,99 @@ type example struct {
 		Text         *string         `json:"text"`
 		TextContains *string         `json:"textContains"`
 		Structured   json.RawMessage `json:"structured"`
-		IsError      bool            `json:"isError"`
+		IsError      *bool           `json:"isError"`
 	} `json:"want"`
 }
 
-// readExamples reads the calls of a folder in order of their names. A folder
-// that is not there has none.
-func readExamples(dir string) ([]example, error) {
+// exampleFields is what a call may have, for who wrote something else.
+const exampleFields = "tool, arguments and want; in want: text, textContains, structured and isError"
+
+// readExamples reads the calls of a folder in order of their names, and returns
+// what is wrong with those that cannot be made. A folder that is not there has
+// none.
+func readExamples(dir string) (out []example, bad []error, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.Sort(files)
-	var out []example
 	for _, file := range files {
 		e := example{file: filepath.Base(file)}
 		body, err := readArgumentFile(file)
 		if err == nil {
-			err = e.parse(body)
+			if err = e.parse(body); err != nil {
+				err = fmt.Errorf("%s%s: %w", file, position(body, err), err)
+			}
 		}
 		if err != nil {
-			return nil, usagef("%s: %w", file, err).withHint("hutch help test")
+			bad = append(bad, err)
+			continue
 		}
 		out = append(out, e)
 	}
-	return out, nil
+	return out, bad, nil
 }
 
 func (e *example) parse(body []byte) error {
-	if err := rawjson.Check(body, rawjson.MaxDepth); err != nil {
-		return err
-	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(e); err != nil {
+		return understandable(err)
+	}
+	if err := rawjson.Check(body, rawjson.MaxDepth); err != nil {
 		return err
 	}
 	if e.Tool == "" {
 		return errors.New("no tool is named")
 	}
-	if w := e.Want; w.Text == nil && w.TextContains == nil && w.Structured == nil && !w.IsError {
-		return errors.New("want is empty: it would accept any answer")
+	w := e.Want
+	if w.Text != nil || w.TextContains != nil || w.Structured != nil || w.IsError != nil && *w.IsError {
+		return nil
 	}
-	return nil
+	if w.IsError != nil {
+		return errors.New("want is only isError false, which is the default: it would accept any answer")
+	}
+	return errors.New("want is empty: it would accept any answer")
+}
+
+// understandable puts a decoder's error into terms of the file.
+func understandable(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file is empty")
+	case errors.As(err, &wrong):
+		return &commandError{err: fmt.Errorf("%s: found %s, wanted %s", wrong.Field, wrong.Value, kindName(wrong.Type.Kind())), kind: wrong}
+	}
+	return err
+}
+
+func kindName(k reflect.Kind) string {
+	if k == reflect.Struct {
+		return "object"
+	}
+	return k.String()
+}
+
+// position is where err found something, as ":line:column", or nothing.
+func position(body []byte, err error) string {
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	at := int64(-1)
+	switch {
+	case errors.As(err, &syntax):
+		at = syntax.Offset
+	case errors.As(err, &wrong):
+		at = wrong.Offset
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		at = int64(len(body))
+	}
+	if at < 0 || at > int64(len(body)) {
+		return ""
+	}
+	before := body[:max(at-1, 0)] // offsets count the byte that is wrong
+	line := bytes.LastIndexByte(before, '\n') + 1
+	return fmt.Sprintf(":%d:%d", bytes.Count(before, []byte("\n"))+1, utf8.RuneCount(before[line:])+1)
 }
 
 func (e example) run(ctx context.Context, tools *registry.Registry) callReport {
@@ -84,8 +137,8 @@ func (e example) run(ctx context.Context, tools *registry.Registry) callReport {
 // compare says what differs, in lines that name what was wanted first.
 func (e example) compare(r tool.Result) (diff []string) {
 	text := resultText(r)
-	if r.IsError != e.Want.IsError {
-		diff = append(diff, fmt.Sprintf("isError: want %t, found %t", e.Want.IsError, r.IsError))
+	if want := e.Want.IsError != nil && *e.Want.IsError; r.IsError != want {
+		diff = append(diff, fmt.Sprintf("isError: want %t, found %t", want, r.IsError))
 		if r.IsError {
 			diff = append(diff, "error: "+text)
 		}

@@ -44,10 +44,12 @@ func TestExampleParse(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"want":{"text":""}}`:                       "no tool is named",
 		`{"tool":"t"}`:                               "want is empty: it would accept any answer",
-		`{"tool":"t","want":{"isError":false}}`:      "want is empty: it would accept any answer",
+		`{"tool":"t","want":{"isError":false}}`:      "want is only isError false, which is the default: it would accept any answer",
 		`{"tool":"t","want":{"txt":""}}`:             `json: unknown field "txt"`,
+		`{"tool":"t","want":{"text":1}}`:             "want.text: found number, wanted string",
+		`{"tool":"t","want":1}`:                      "want: found number, wanted object",
 		`{"tool":"t","tool":"u","want":{"text":""}}`: "json: offset 12, at $: key tool stands twice in one object",
-		``: "json: offset 0, at $: found the end, expected a value",
+		``: "the file is empty",
 	} {
 		if err := new(example).parse([]byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -59,8 +61,10 @@ func FuzzExample(f *testing.F) {
 	f.Add([]byte(`{"tool":"t","arguments":{},"want":{"structured":[1e400]}}`))
 	f.Fuzz(func(_ *testing.T, body []byte) {
 		var e example
-		if e.parse(body) == nil {
+		if err := e.parse(body); err == nil {
 			e.compare(tool.Text("x"))
+		} else {
+			position(body, err)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +18,7 @@ var goFlags = []string{"-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buil
 // GOFLAGS is not left empty, because then the go command would look for it in
 // its own configuration file; version control is not stamped, because a module
 // is the same whether it was committed or not.
-var goEnv = []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false", "GOEXPERIMENT=", "GOWASM="}
+var goEnv = []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOWORK=off", "GO111MODULE=on", "GOFLAGS=-buildvcs=false", "GOEXPERIMENT=", "GOWASM="}
 
 // findGo returns the go command, or what to do without one.
 func findGo() (string, error) {
@@ -42,19 +41,47 @@ type goTarget struct {
 // module they belong to decides about versions.
 func targetOf(arg string) (goTarget, error) {
 	info, err := os.Stat(arg)
+	t := goTarget{pattern: arg}
 	switch {
 	case err == nil && info.IsDir():
-		return goTarget{dir: arg, pattern: "."}, nil
+		t = goTarget{dir: arg, pattern: "."}
 	case err == nil:
-		return goTarget{}, usagef("%s is neither a folder nor a .wasm file", quoted(arg))
-	case filepath.IsAbs(arg) || strings.HasPrefix(arg, "."):
-		var bad *fs.PathError
-		if errors.As(err, &bad) {
-			err = bad.Err
-		}
-		return goTarget{}, usagef("%s: %w", quoted(arg), err).withHint("make a module to start from with \"hutch new NAME\"")
+		return t, usagef("%s is neither a folder nor a .wasm file", quoted(arg))
+	case !isPackage(arg):
+		return t, usagef("no folder %s", quoted(arg)).withHint("make a module to start from with \"hutch new NAME\"")
 	}
-	return goTarget{pattern: arg}, nil
+	in, err := inGoModule(t.dir)
+	if err == nil && !in {
+		where := "here"
+		if t.dir != "" && t.dir != "." {
+			where = "in " + quoted(t.dir)
+		}
+		err = hinted(fmt.Errorf("no Go module %s", where), "cd into the tool's folder, or hutch new NAME")
+	}
+	return t, err
+}
+
+// isPackage reports whether arg can be the path of a package rather than of a
+// folder that is not there: such paths begin with the name of a host.
+func isPackage(arg string) bool {
+	first, _, nested := strings.Cut(arg, "/")
+	return nested && strings.Contains(first, ".") && !strings.HasPrefix(first, ".")
+}
+
+// inGoModule reports whether dir or a folder above it has a go.mod.
+func inGoModule(dir string) (bool, error) {
+	at, err := filepath.Abs(dir)
+	for err == nil {
+		if info, err := os.Stat(filepath.Join(at, "go.mod")); err == nil && info.Mode().IsRegular() {
+			return true, nil
+		}
+		above := filepath.Dir(at)
+		if above == at {
+			break
+		}
+		at = above
+	}
+	return false, err
 }
 
 // name is what the module is called if nobody says otherwise: the folder's
@@ -75,8 +102,8 @@ func lastPart(pattern string) string {
 }
 
 // goCommand returns a go command for t in an environment with vars in place of
-// its own. What the command says goes to standard error.
-func goCommand(ctx context.Context, p program, t goTarget, vars []string, args ...string) (*exec.Cmd, error) {
+// its own. What the command says goes to say's stream.
+func goCommand(ctx context.Context, say *voice, t goTarget, vars []string, args ...string) (*exec.Cmd, error) {
 	path, err := findGo()
 	if err != nil {
 		return nil, err
@@ -84,7 +111,7 @@ func goCommand(ctx context.Context, p program, t goTarget, vars []string, args .
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = t.dir
 	cmd.Env = withEnv(os.Environ(), vars)
-	cmd.Stdout, cmd.Stderr = p.stderr, p.stderr
+	cmd.Stdout, cmd.Stderr = say, say
 	return cmd, nil
 }
 
@@ -114,27 +141,23 @@ func setsVar(vars []string, name string) bool {
 	return false
 }
 
-// compile builds t into the file out.
-func compile(ctx context.Context, p program, t goTarget, out string) error {
-	args := append(append([]string{"build"}, goFlags...), "-o", out, t.pattern)
-	cmd, err := goCommand(ctx, p, t, goEnv, args...)
+// compile builds the sources into the file out.
+func (s source) compile(ctx context.Context, say *voice, out string) error {
+	args := append(append([]string{"build"}, goFlags...), "-o", out, s.target.pattern)
+	cmd, err := goCommand(ctx, say, *s.target, goEnv, args...)
 	if err != nil {
 		return err
 	}
-	return runGo(ctx, cmd, "the compiler's messages stand above")
-}
-
-func runGo(ctx context.Context, cmd *exec.Cmd, hint string) error {
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	defer say.eventually("building " + s.name + "; the first time takes a while")()
+	err = cmd.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return hinted(fmt.Errorf("go %s: %w", cmd.Args[1], err), "%s", hint)
-	}
-	if err != nil {
-		return fmt.Errorf("go %s: %w", cmd.Args[1], err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &exit):
+		return fmt.Errorf("%s cannot be built: the go command says why above", s.name)
+	case err != nil:
+		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 
@@ -23,8 +24,8 @@ func testCommand(p program) *cli.Command {
 		Flags: append(stateFlags(), jsonFlag("the outcome"),
 			&cli.StringFlag{Name: "calls", Usage: "`DIR`: folder with example calls (default: testdata beside the module)"}),
 		Action: func(c *cli.Context) error { return runTest(c, p) },
-		Description: `In a DIR with Go files (default: the current folder) "go test ./..." runs first, without a sandbox.
-Then the module is built and every *.json in testdata is one call in the real sandbox:
+		Description: `A DIR (default: the current folder) is built, and with Go files in it "go test ./..." runs, without a
+sandbox. Then every *.json in testdata is one call in the real sandbox:
   {"tool": "greet", "arguments": {"name": "World"},
    "want": {"text": "Hello, World!"}}
 want may have text (all of it), textContains, structured (as JSON) and isError (default: false).
@@ -79,31 +80,52 @@ func runTest(c *cli.Context, p program) error {
 }
 
 func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, calls string) (r testReport, err error) {
-	if info, statErr := os.Stat(arg); !isModuleFile(arg) && (statErr != nil || !info.IsDir()) {
+	src, err := sourceOf(arg)
+	if err != nil {
+		return r, err
+	}
+	if src.target != nil && src.target.dir == "" {
 		return r, usagef("%s is neither a folder nor a .wasm file", quoted(arg)).withHint("hutch help test")
 	}
-	if r.GoTest, err = goTest(ctx, p, say, arg); err != nil {
-		return r, err
-	}
-	src, err := loadSource(ctx, p, say, arg)
+	examples, err := src.examples(say, calls)
 	if err != nil {
 		return r, err
 	}
-	if calls == "" {
-		calls = filepath.Join(filepath.Dir(src.file), "testdata")
-	}
-	examples, err := readExamples(calls)
-	if err != nil {
+	if err := src.load(ctx, say); err != nil {
 		return r, err
 	}
-	say.working("loading %s into the sandbox", src.name)
 	r.Module = src.name
+	if r.GoTest, err = src.goTest(ctx, say); err != nil {
+		return r, err
+	}
+	defer say.slowly("loading " + src.name + " into the sandbox")()
 	if r.Calls, err = replay(ctx, cfg, p, src, examples); err != nil {
 		return r, err
 	}
 	failed := func(c callReport) bool { return !c.Passed }
 	r.Passed = r.GoTest != goFailed && !slices.ContainsFunc(r.Calls, failed)
 	return r, nil
+}
+
+// examples reads the calls in the folder named, or beside the module. All that
+// is wrong with any is said at once, before something is built.
+func (s source) examples(say *voice, named string) ([]example, error) {
+	dir := filepath.Join(filepath.Dir(s.file), "testdata")
+	if named != "" {
+		dir = named
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, usagef("--calls %s: no such folder", quoted(dir)).withHint("hutch help test")
+		}
+	}
+	examples, bad, err := readExamples(dir)
+	if err != nil || len(bad) == 0 {
+		return examples, err
+	}
+	for _, err := range bad {
+		say.line("error: %s", err)
+	}
+	said := &commandError{err: errReported, kind: errUsage}
+	return nil, said.withHint("a call has %s", exampleFields)
 }
 
 // replay makes the calls in a sandbox of its own and returns what became of
@@ -146,30 +168,30 @@ const (
 
 // goTest runs a module's own tests. That they failed is no error: the calls
 // are worth seeing as well.
-func goTest(ctx context.Context, p program, say *voice, arg string) (string, error) {
-	info, err := os.Stat(arg)
-	if err != nil || !info.IsDir() {
+func (s source) goTest(ctx context.Context, say *voice) (string, error) {
+	if s.target == nil {
 		return goNone, nil
 	}
-	sources, err := filepath.Glob(filepath.Join(arg, "*.go"))
-	if err != nil || len(sources) == 0 {
+	sources, err := filepath.Glob(filepath.Join(s.target.dir, "*.go"))
+	if err != nil || s.target.dir == "" || len(sources) == 0 {
 		return goNone, err
 	}
-	say.working("go test ./...")
-	cmd, err := goCommand(ctx, p, goTarget{dir: arg}, []string{"GOWORK=off"}, "test", "./...")
+	cmd, err := goCommand(ctx, say, *s.target, []string{"GOWORK=off", "GO111MODULE=on"}, "test", "./...")
 	if err != nil {
 		return "", err
 	}
-	cmd.Stdout = say
-	cmd.Stderr = say
-	switch err := runGo(ctx, cmd, ""); {
-	case err == nil:
-		return goPassed, nil
+	defer say.eventually("go test ./...; the first time takes a while")()
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	default:
+	case errors.As(err, &exit):
 		return goFailed, nil
+	case err != nil:
+		return "", fmt.Errorf("go test: %w", err)
 	}
+	return goPassed, nil
 }
 
 func (r testReport) print(w io.Writer) error {
@@ -184,7 +206,7 @@ func (r testReport) print(w io.Writer) error {
 		}
 	}
 	if len(r.Calls) == 0 {
-		fmt.Fprintf(&b, "%-4s  %s loads; there are no example calls\n", okOr(true), r.Module)
+		fmt.Fprintf(&b, "warn  %s loads; there are no example calls\n", r.Module)
 	}
 	_, err := w.Write(b.Bytes())
 	return err

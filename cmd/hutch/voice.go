@@ -40,8 +40,13 @@ func (v *voice) line(format string, args ...any) {
 func (v *voice) working(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.show(fmt.Sprintf(format, args...))
+}
+
+// show needs the lock.
+func (v *voice) show(text string) {
 	v.clear()
-	text := "hutch: " + oneLine(fmt.Sprintf(format, args...))
+	text = "hutch: " + oneLine(text)
 	if !isTerminal(v.w) {
 		v.write(text + "\n")
 		return
@@ -56,17 +61,26 @@ func (v *voice) slowly(text string) (stop func()) {
 	if !isTerminal(v.w) {
 		return func() {}
 	}
+	return v.after(liveEvery, text)
+}
+
+// longAfter is when what is going on is worth a line off a terminal too.
+const longAfter = 2 * time.Second
+
+// eventually is working for what is quick but the first time.
+func (v *voice) eventually(text string) (stop func()) { return v.after(longAfter, text) }
+
+func (v *voice) after(d time.Duration, text string) (stop func()) {
 	stopped := false // guarded by mu
-	time.AfterFunc(liveEvery, func() {
+	timer := time.AfterFunc(d, func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if !stopped {
-			v.clear()
-			v.live = true
-			v.write("hutch: " + text)
+			v.show(text)
 		}
 	})
 	return func() {
+		timer.Stop()
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		stopped = true
