@@ -54,6 +54,12 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			if req.Params != nil && isModern(req.Params.ProtocolVersion) {
 				req.Params.ProtocolVersion = lastLegacy
 			}
+		case *sdk.InitializedRequest:
+			defer func() {
+				if err == nil {
+					s.audience.join(req.Session, s.sdk.Sessions())
+				}
+			}()
 		}
 		return next(ctx, method, req)
 	}

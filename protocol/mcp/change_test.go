@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -42,6 +43,80 @@ func TestChangesAreTold(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A client hears of changes once it has sent initialized, and not before. What
+// would come too early is looked for before the answer to a ping that was sent
+// after the change was told of.
+func TestNoChangesBeforeInitialized(t *testing.T) {
+	f := newFakeTools()
+	s := newServer(t, f, Options{Quiet: time.Millisecond})
+	p := newStdio(within(t), t, s)
+	in := bufio.NewReader(p.out)
+	told := make(chan struct{}, 10)
+	s.sdk.AddSendingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			defer func() { told <- struct{}{} }()
+			return next(ctx, method, req)
+		}
+	})
+	silent := func(name, ping string, lines ...string) {
+		t.Helper()
+		f.set(named(name)...)
+		select {
+		case <-told:
+		case <-within(t).Done():
+			t.Fatalf("%s: nothing was to be told, or it was sent", name)
+		}
+		if got := talk(t, p, in, 1, append(lines, ping)...); strings.Contains(got[0], "list_changed") {
+			t.Errorf("%s: %s", name, got[0])
+		}
+	}
+	ping := `{"jsonrpc":"2.0","id":7,"method":"ping"}`
+	talk(t, p, in, 1, ping) // the connection is there
+	silent("connected", ping)
+	talk(t, p, in, 1, initialize)
+	silent("initializing", ping)
+	talk(t, p, in, 1, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, ping)
+	f.set(named("ready")...)
+	if got := talk(t, p, in, 1); !strings.Contains(got[0], "list_changed") {
+		t.Errorf("initialized: %s", got[0])
+	}
+}
+
+// Over stdio a modern client hears of changes inside of its subscription alone,
+// and without one not at all.
+func TestModernChangesNeedASubscription(t *testing.T) {
+	f := newFakeTools()
+	p := newStdio(within(t), t, newServer(t, f, Options{Quiet: time.Millisecond}))
+	in := bufio.NewReader(p.out)
+	if got := talk(t, p, in, 1, listenLine("1")); !strings.Contains(got[0], "acknowledged") {
+		t.Fatal(got)
+	}
+	for _, name := range []string{"a", "b"} {
+		f.set(named(name)...)
+		if got := talk(t, p, in, 1); !strings.Contains(got[0], `"io.modelcontextprotocol/subscriptionId":1`) {
+			t.Errorf("%s: %s", name, got[0])
+		}
+	}
+}
+
+// Sessions that ended are forgotten.
+func TestAudienceForgets(t *testing.T) {
+	s := newServer(t, newFakeTools(), Options{})
+	for range 3 {
+		p := newStdio(within(t), t, s)
+		talk(t, p, bufio.NewReader(p.out), 2, initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":7,"method":"ping"}`)
+		if n := len(s.audience.ready); n != 1 {
+			t.Errorf("%d sessions are told", n)
+		}
+		if err := p.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-p.done; err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A storm is a few notifications, the last one after the last change.

@@ -100,11 +100,12 @@ func orDefault[T comparable](field *T, value T) {
 
 // A Server serves [Tools] to any number of connections.
 type Server struct {
-	tools Tools
-	o     Options
-	sdk   *sdk.Server
-	http  http.Handler
-	list  catalogue
+	tools    Tools
+	o        Options
+	sdk      *sdk.Server
+	http     http.Handler
+	list     catalogue
+	audience audience
 
 	slots chan struct{} // one for each running call
 	dirty chan struct{} // holds one value while a change is untold
@@ -133,6 +134,7 @@ func New(t Tools, o Options) *Server {
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = cacheable() },
 		})
 	s.sdk.AddReceivingMiddleware(s.receive)
+	s.sdk.AddSendingMiddleware(s.send)
 	s.http = s.newHandler()
 	s.unsub = t.Subscribe(s.changed)
 	s.sync()
