@@ -107,6 +107,8 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	}
 	text, known := failureText(err)
 	switch {
+	case s.life.Err() != nil:
+		return fail("the server is shutting down, the call was cancelled")
 	case !known:
 		s.o.Logger.Error("mcp: call failed", "call", caller.CallID, "tool", abi.Cut(req.Params.Name, maxShownName), "error", abi.Cut(err.Error(), maxErrorText))
 		return nil, internalError(caller.CallID)

@@ -372,6 +372,42 @@ func callByPipe(t *testing.T, s *Server, version string) {
 	_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "echo"})
 }
 
+// Over HTTP a call that the shutdown cancelled gets an answer, not a cut
+// connection.
+func TestShutdownAnswersWhatItCancels(t *testing.T) {
+	for _, era := range []string{lastLegacy, firstModern} {
+		t.Run(era, func(t *testing.T) {
+			started := make(chan struct{})
+			f := newFakeTools()
+			f.call = func(ctx context.Context, _ tool.Caller, _ tool.Call) (tool.Result, error) {
+				close(started)
+				<-ctx.Done()
+				return tool.Result{}, tool.ErrCancelled
+			}
+			s := newServer(t, f, Options{})
+			url := newHTTP(t, s)
+			body, headers := callLine("1", "echo"), ""
+			if era == firstModern {
+				body, headers = modernCall(1, "echo")
+			} else {
+				headers = "Mcp-Session-Id: " + openSession(t, url)
+			}
+			answer := make(chan string, 1)
+			go func() {
+				_, text := do(t, url, "POST", headers, body)
+				answer <- text
+			}()
+			<-started
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := <-answer; !strings.Contains(got, "the server is shutting down, the call was cancelled") || !strings.Contains(got, `"isError":true`) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
 // go-sdk panics on these; hosts drop the whole list for them.
 func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {

@@ -150,8 +150,8 @@ func cacheable() sdk.Cacheable { return sdk.Cacheable{TTLMs: 5000, CacheScope: "
 func (s *Server) Handler() http.Handler { return s.http }
 
 // Shutdown stops taking requests, waits for running calls until ctx ends,
-// cancels the rest, and ends every connection and stream. It returns ctx's
-// error if calls had to be cancelled.
+// cancels the rest, and ends every connection and stream. Over HTTP cancelled
+// calls are answered first. It returns ctx's error if calls had to be cancelled.
 //
 // Call it while [http.Server.Shutdown] runs: that waits for the streams which
 // this ends.
@@ -159,6 +159,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	err := s.waitCalls(ctx)
 	s.end()
+	if err != nil {
+		s.lastWords()
+	}
 	return errors.Join(err, s.closeConnections())
 }
 
@@ -216,6 +219,15 @@ func (s *Server) waitCalls(ctx context.Context) error {
 		return nil
 	default:
 		return ctx.Err()
+	}
+}
+
+// lastWords gives calls that were just cancelled a moment to be answered.
+func (s *Server) lastWords() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s.waitCalls(ctx) != nil {
+		s.o.Logger.Debug("mcp: some calls end without an answer")
 	}
 }
 
