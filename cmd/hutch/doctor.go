@@ -200,6 +200,9 @@ func checkToolFolder(dir string) finding {
 func checkAddress(ctx context.Context, who patient) []finding {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", who.cfg.Addr)
+	if err != nil && hutchServes(ctx, who.cfg.Addr) {
+		return []finding{{"address", verdictOK, "hutch already serves there: http://" + who.cfg.Addr + "/mcp", ""}}
+	}
 	if err != nil {
 		return []finding{{"address", verdictWarn, err.Error(), "stop what listens there, or use another with --addr HOST:PORT"}}
 	}

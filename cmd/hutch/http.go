@@ -47,7 +47,10 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		newGuard(cfg.Addr, log).wrap,
 	)
 	r.Handle("/mcp", f.mcp)
-	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", serverName)
+		plain(w, http.StatusOK, "ok")
+	})
 	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := f.ready(); err != nil {
 			plain(w, http.StatusServiceUnavailable, err.Error())

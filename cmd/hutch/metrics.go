@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -131,11 +133,16 @@ type toolset interface {
 	Subscribe(func()) (stop func())
 }
 
-// meteredTools counts the calls of a toolset.
+// meteredTools counts the calls of a toolset, and logs those that broke.
 type meteredTools struct {
 	next    toolset
 	metrics *metrics
+	log     *slog.Logger
 }
+
+// brokenCalls are the statuses of calls that an operator should know of.
+// Arguments and answers are nobody's but the caller's, so they are not told.
+var brokenCalls = []string{"timeout", "limit", "failed", "unavailable", "rejected", "internal"}
 
 func (t meteredTools) List(c tool.Caller) []tool.Spec      { return t.next.List(c) }
 func (t meteredTools) Subscribe(tell func()) (stop func()) { return t.next.Subscribe(tell) }
@@ -143,7 +150,11 @@ func (t meteredTools) Subscribe(tell func()) (stop func()) { return t.next.Subsc
 func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
 	start := time.Now()
 	result, err := t.next.Call(ctx, c, call)
-	t.metrics.call(call.Name, callStatus(result, err), time.Since(start))
+	took, status := time.Since(start), callStatus(result, err)
+	t.metrics.call(call.Name, status, took)
+	if slices.Contains(brokenCalls, status) {
+		t.log.Warn("call failed", "tool", cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond))
+	}
 	return result, err
 }
 

@@ -35,6 +35,11 @@ func start(t *testing.T, dir string, args ...string) *process {
 	}
 	p := &process{Cmd: &exec.Cmd{Path: self, Args: append([]string{"hutch"}, args...), Dir: dir}}
 	p.Env = []string{workerEnv + "=" + workertest.Command(t)[0], "HUTCH_STATE=" + filepath.Join(dir, "state")}
+	for _, entry := range os.Environ() {
+		if strings.HasPrefix(entry, envLimit) { // what a test has set
+			p.Env = append(p.Env, entry)
+		}
+	}
 	if p.stdin, err = p.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 )
@@ -29,23 +27,6 @@ examples:
   $ HUTCH_LIMIT_TIMEOUT=10s hutch serve
   $ curl http://127.0.0.1:8420/readyz`,
 	}
-}
-
-func logFlag(level string) cli.Flag {
-	return &cli.StringFlag{Name: flagLog, Value: level,
-		Usage: "log `LEVEL` and above to standard error: debug, info, warn, error (default: " + level + "; env HUTCH_LOG)"}
-}
-
-// logLevel is what the flag says, or else the environment.
-func logLevel(c *cli.Context, p program) (l slog.Level, err error) {
-	from, level := "--"+flagLog, c.String(flagLog)
-	if v := p.env(envLog); v != "" && !c.IsSet(flagLog) {
-		from, level = envLog, v
-	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
-		return 0, usagef("%s %s: allowed are debug, info, warn, error", from, quoted(level))
-	}
-	return l, l.UnmarshalText([]byte(level))
 }
 
 func runServe(c *cli.Context, p program) (err error) {
@@ -84,6 +65,9 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)
 	if err != nil {
+		if hutchServes(ctx, addr) {
+			err = fmt.Errorf("hutch already serves at http://%s/mcp", addr)
+		}
 		return nil, hinted(err, "stop what listens there, or use another address with --addr HOST:PORT")
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/urfave/cli/v2"
@@ -83,7 +84,9 @@ func (h guestLines) Handle(ctx context.Context, r slog.Record) error {
 		fields[a.Key] = a.Value.String()
 		return true
 	})
-	h.say.line("%s: %s", fields["tool"], fields["line"])
+	for line := range strings.Lines(fields["line"]) { // a panic has many
+		h.say.line("%s: %s", fields["tool"], strings.ReplaceAll(line, "\t", "  "))
+	}
 	return nil
 }
 

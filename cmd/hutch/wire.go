@@ -67,7 +67,7 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 	if err != nil {
 		return nil, errors.Join(err, a.pool.Close())
 	}
-	a.tools = meteredTools{next: a.modules, metrics: a.metrics}
+	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: log}
 	a.metrics.watch(a)
 	return a, nil
 }
@@ -104,7 +104,11 @@ func (a *App) Load(ctx context.Context) error {
 func (a *App) apply(ctx context.Context, found []tool.Candidate) {
 	all := append(slices.Clone(a.shipped), found...)
 	a.found.Store(int64(len(all)))
+	before := a.modules.Modules()
 	a.modules.Apply(ctx, all)
+	if a.Ready() == nil { // what was there from the start is summed up
+		a.logChanges(before, a.modules.Modules())
+	}
 }
 
 // tidy prunes now and then, and so often that nothing in use is ever taken for

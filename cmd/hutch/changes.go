@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hutch-run/hutch/runtime/registry"
+)
+
+// logChanges says which modules came, were replaced and went between two looks
+// at what serves. What cannot be used the registry warns of itself.
+func (a *App) logChanges(before, after []registry.Module) {
+	key := func(m registry.Module) string { return m.Source + "\x00" + m.Name }
+	was := map[string]registry.Module{}
+	for _, m := range before {
+		if m.Serving != "" {
+			was[key(m)] = m
+		}
+	}
+	for _, m := range after {
+		old, served := was[key(m)]
+		if m.Serving == "" {
+			continue
+		}
+		delete(was, key(m))
+		switch {
+		case !served:
+			a.log.Info("module added", "module", m.Name, "folder", m.Source, "version", versionOf(m), "tools", toolNames(m), "status", string(m.Status))
+		case old.Serving != m.Serving:
+			a.log.Info("module replaced", "module", m.Name, "folder", m.Source, "from", versionOf(old), "to", versionOf(m), "tools", toolNames(m), "status", string(m.Status))
+		}
+	}
+	for _, m := range before { // in their order
+		if _, gone := was[key(m)]; gone {
+			a.log.Info("module removed", "module", m.Name, "folder", m.Source, "version", versionOf(m), "tools", toolNames(m))
+		}
+	}
+}
+
+// versionOf is a module's own version, if it has one, and its digest's start.
+func versionOf(m registry.Module) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %.12s", cut(m.Version, 40), m.Serving))
+}
+
+// toolNames names a few tools.
+func toolNames(m registry.Module) string {
+	const most = 5
+	var names []string
+	for _, t := range m.Tools[:min(len(m.Tools), most)] {
+		names = append(names, t.Published.Name)
+	}
+	if more := len(m.Tools) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
