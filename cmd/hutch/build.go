@@ -264,7 +264,7 @@ func toolWarnings(m registry.Module) []string {
 
 func (r buildReport) print(w io.Writer) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s  %s  sha256:%s\n", r.File, formatSize(int64(r.Size)), r.Digest)
+	fmt.Fprintf(&b, "%s  %s  %s\n", r.File, formatSize(int64(r.Size)), r.Digest)
 	for _, t := range r.Tools {
 		fmt.Fprintf(&b, "  %-24s %s\n", t.Name, summaryOf(t))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -35,17 +36,18 @@ func (in inspection) print(w io.Writer) error {
 		b.row("", "-> %s", in.Do)
 	}
 	if in.Digest != "" {
-		b.row("digest", "sha256:%s", in.Digest)
+		b.row("digest", "%s", in.Digest)
 		b.row("size", "%s", formatSize(in.Size))
 	}
 	if in.Dialect != "" {
 		b.row("dialect", "%s%s", in.Dialect, prefixed(", module version ", in.Version))
 	}
+	if in.Manifest && in.Status != tool.Rejected && !in.Confirmed {
+		b.row("manifest", "compared with what the module says at the first call")
+	}
 	if in.Memory != nil {
 		b.row("memory", "%s to start with, %s", formatSize(int64(in.Memory.Min)), mostMemory(in.Memory.Max))
 	}
-	b.list("imports", in.Imports)
-	b.list("exports", in.Exports)
 	b.list("requests", slices.Sorted(maps.Keys(in.Requests)))
 	b.list("warnings", in.Warnings)
 	for _, t := range in.Tools {
@@ -54,9 +56,44 @@ func (in inspection) print(w io.Writer) error {
 		if t.OutputSchema != nil {
 			b.row("", "output %s", t.OutputSchema)
 		}
+		if hints := hintsOf(t.Annotations); hints != "" {
+			b.row("", "hints %s", hints)
+		}
 	}
+	b.list("imports", gathered(in.Imports))
+	b.list("exports", in.Exports)
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// hintsOf says annotations, with the names that they have in MCP.
+func hintsOf(a *tool.Annotations) string {
+	if a == nil {
+		return ""
+	}
+	var all []string
+	for _, hint := range []struct {
+		name string
+		is   *bool
+	}{
+		{"readOnly", a.ReadOnlyHint}, {"destructive", a.DestructiveHint}, {"idempotent", a.IdempotentHint}, {"openWorld", a.OpenWorldHint},
+	} {
+		if hint.is != nil {
+			all = append(all, fmt.Sprintf("%s %t", hint.name, *hint.is))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// gathered is imports with WASI's as one line: compilers link a dozen of them
+// whatever a module does, and hutch answers none with anything of this machine.
+func gathered(imports []string) []string {
+	const wasi = "wasi_snapshot_preview1"
+	rest := slices.DeleteFunc(slices.Clone(imports), func(name string) bool { return strings.HasPrefix(name, wasi+" ") })
+	if n := len(imports) - len(rest); n > 0 {
+		rest = append(rest, fmt.Sprintf("%s, %d functions", wasi, n))
+	}
+	return rest
 }
 
 func mostMemory(most uint64) string {

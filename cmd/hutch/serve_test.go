@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/reload"
@@ -133,8 +135,8 @@ func connectTo(ctx context.Context, url string, changed func()) (*sdk.ClientSess
 		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 }
 
-func greeter(tool, text string) []byte {
-	return fixedModule(`{"tools":[{"name":"`+tool+`","description":"Says something.","inputSchema":{"type":"object","properties":{}}}]}`,
+func greeter(name, text string) []byte {
+	return fixedModule(`{"tools":[{"name":"`+name+`","description":"Says something.","inputSchema":{"type":"object","properties":{}}}]}`,
 		`{"content":[{"type":"text","text":"`+text+`"}]}`)
 }
 
@@ -342,4 +344,32 @@ func TestServeLetsCallsFinish(t *testing.T) {
 	}
 	_ = session.Close() // its server is gone
 	goleak.VerifyNone(t)
+}
+
+// What was found out about a module under one memory limit does not hold under
+// another.
+func TestMemoryLimitIsAskedAnew(t *testing.T) {
+	onePage, four := wasmSection(5, wasmList("\x00\x01")), wasmSection(5, wasmList("\x00\x04"))
+	state, tools := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	if err := writeAtomic(filepath.Join(tools, "hi.wasm"), bytes.Replace(greeter("hi", "one"), onePage, four, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		limit int64
+		want  tool.Status
+	}{{4, tool.Ready}, {3, tool.Rejected}, {4, tool.Ready}} {
+		app := newTestApp(t, func(cfg *Config) {
+			cfg.State, cfg.Tools, cfg.Limits.Call.MemoryBytes = state, []string{tools}, c.limit*abi.PageBytes
+		})
+		if err := app.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m := app.modules.Modules()[0]
+		if m.Status != c.want || c.want == tool.Rejected && !strings.Contains(m.Reason, "4 pages of 64 KiB, at most 3") {
+			t.Errorf("%d: %s: %s", i, m.Status, m.Reason)
+		}
+		if err := app.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -38,22 +38,24 @@ examples:
 
 // inspection is what "hutch tools inspect --json" prints.
 type inspection struct {
-	Module   string           `json:"module"`
-	Source   string           `json:"source"`
-	Digest   string           `json:"digest"`
-	Size     int64            `json:"size"` // bytes
-	Status   tool.Status      `json:"status"`
-	Reason   string           `json:"reason,omitempty"`
-	Do       string           `json:"do,omitempty"`
-	Dialect  string           `json:"dialect,omitempty"`
-	Version  string           `json:"version,omitempty"`
-	Manifest bool             `json:"manifest"` // it carries its description
-	Memory   *inspectedMemory `json:"memory,omitempty"`
-	Imports  []string         `json:"imports"`
-	Exports  []string         `json:"exports"`
-	Requests tool.Requests    `json:"requests,omitempty"`
-	Warnings []string         `json:"warnings"`
-	Tools    []listedTool     `json:"tools"`
+	Module   string      `json:"module"`
+	Source   string      `json:"source"`
+	Digest   string      `json:"digest"`
+	Size     int64       `json:"size"` // bytes
+	Status   tool.Status `json:"status"`
+	Reason   string      `json:"reason,omitempty"`
+	Do       string      `json:"do,omitempty"`
+	Dialect  string      `json:"dialect,omitempty"`
+	Version  string      `json:"version,omitempty"`
+	Manifest bool        `json:"manifest"` // it carries its description
+	// Confirmed: its description is the one that it gives when it is asked.
+	Confirmed bool             `json:"confirmed"`
+	Memory    *inspectedMemory `json:"memory,omitempty"`
+	Imports   []string         `json:"imports"`
+	Exports   []string         `json:"exports"`
+	Requests  tool.Requests    `json:"requests,omitempty"`
+	Warnings  []string         `json:"warnings"`
+	Tools     []listedTool     `json:"tools"`
 }
 
 // inspectedMemory is in bytes; Max is 0 if the module sets no limit itself.
@@ -119,16 +121,20 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 	}
 	in = newInspection(m)
 	checked, err := bench.check(body)
-	if err != nil {
-		return in, nil // m.Reason says so
+	if err == nil { // else m.Reason says so
+		in.structure(checked)
+		err = bench.confirm(c.Context, &in, checked)
+		if err != nil {
+			return in, err
+		}
 	}
-	in.structure(checked)
-	return in, bench.confirm(c.Context, &in, m, checked)
+	in.Do = in.advice(body, cfg)
+	return in, nil
 }
 
 // confirm asks a module that carries its description for it, since the two
 // must be the same.
-func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Module, checked *wasmbin.Module) error {
+func (w *workbench) confirm(ctx context.Context, in *inspection, checked *wasmbin.Module) error {
 	manifest, has := checked.Custom[abi.ManifestSection]
 	if in.Status == tool.Rejected || !has {
 		return nil
@@ -138,9 +144,9 @@ func (w *workbench) confirm(ctx context.Context, in *inspection, m registry.Modu
 		err = sameDescription(dialect.Kind(in.Dialect), manifest, raw)
 	}
 	if err != nil && ctx.Err() == nil {
-		in.Status, in.Reason, in.Do = tool.Rejected, err.Error(), whatToDo(tool.Rejected)
+		in.Status, in.Reason = tool.Rejected, err.Error()
 	}
-	in.Warnings = toolWarnings(m) // what else was said is that nobody had asked yet
+	in.Confirmed = err == nil
 	return ctx.Err()
 }
 
@@ -169,12 +175,14 @@ func (a *App) inspect(name string) (inspection, error) {
 		}
 		in := newInspection(m)
 		if m.Digest == "" {
+			in.Do = in.advice(nil, a.cfg)
 			return in, nil
 		}
 		body, err := a.fetch(m.Digest)
 		if err != nil {
 			return in, err
 		}
+		in.Do = in.advice(body, a.cfg)
 		if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
 			in.structure(checked)
 		}
@@ -186,25 +194,13 @@ func (a *App) inspect(name string) (inspection, error) {
 func newInspection(m registry.Module) inspection {
 	in := inspection{
 		Module: m.Name, Source: m.Source, Digest: m.Digest, Size: m.Size, Status: m.Status, Reason: m.Reason,
-		Do: whatToDo(m.Status), Dialect: m.Dialect, Version: m.Version, Requests: m.Requests,
-		Imports: []string{}, Exports: []string{}, Warnings: append(toolWarnings(m), m.Warnings...), Tools: []listedTool{},
+		Dialect: m.Dialect, Version: m.Version, Requests: m.Requests, Confirmed: m.Dialect != "" && !m.Unconfirmed,
+		Imports: []string{}, Exports: []string{}, Warnings: toolWarnings(m), Tools: []listedTool{},
 	}
 	for _, t := range m.Tools {
 		in.Tools = append(in.Tools, listedToolOf(m, t))
 	}
 	return in
-}
-
-// whatToDo says what follows from a status.
-func whatToDo(s tool.Status) string {
-	switch s {
-	case tool.Held:
-		return "nothing can be granted in this version; use a build of it that asks for nothing"
-	case tool.Rejected:
-		return "build the module again, or remove it; the other modules are not affected"
-	default:
-		return ""
-	}
 }
 
 // structure adds what the pre-check saw.

@@ -62,7 +62,7 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
 	a.modules, err = registry.New(registry.Options{
 		Workers: a.pool, Policy: capability.Policy{}, Fetch: a.fetch,
-		CacheDir: st.descriptions(), Build: readBuildInfo().String(), Limits: cfg.Limits.Call, Logger: log,
+		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.pool.Close())
@@ -70,6 +70,12 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: log}
 	a.metrics.watch(a)
 	return a, nil
+}
+
+// verdicts names what decides about a module besides its bytes: a verdict that
+// was kept under another memory limit may be wrong under this one.
+func (cfg Config) verdicts() string {
+	return fmt.Sprintf("%s, memory %d", readBuildInfo(), cfg.Limits.Call.MemoryBytes)
 }
 
 func newPool(cfg Config, st state, command []string, log *slog.Logger) (*worker.Pool, error) {

@@ -190,9 +190,6 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 		names[t.public.Name] = own.Name
 		d.tools = append(d.tools, t)
 	}
-	if !d.confirmed.Load() {
-		d.warnings = append(d.warnings, "described by "+abi.ManifestSection+" so far: compared with describe at the first call")
-	}
 	return nil
 }
 

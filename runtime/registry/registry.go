@@ -287,7 +287,6 @@ type definition struct {
 	exported tool.Description
 	requests tool.Requests // exported ones, and what the imports ask for
 	imports  []string
-	warnings []string
 	tools    []*boundTool
 
 	// confirmed: the module itself said this, not only its manifest.

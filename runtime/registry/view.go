@@ -27,9 +27,11 @@ type Module struct {
 	Version  string // the module's own
 	Requests tool.Requests
 	// Imports are the functions it links, as "module name", sorted.
-	Imports  []string
-	Warnings []string
-	Tools    []Tool
+	Imports []string
+	// Unconfirmed: its description is that of its hutch.manifest, and is
+	// compared with what the module itself says at the first call.
+	Unconfirmed bool
+	Tools       []Tool
 }
 
 // Tool is one tool of a [Module].
@@ -64,7 +66,7 @@ func (r *Registry) view(e *entry) Module {
 	}
 	def := e.mount.def
 	m.Serving, m.Dialect, m.Version = def.digest, string(def.kind), def.exported.Version
-	m.Requests, m.Imports, m.Warnings = def.requests, slices.Clone(def.imports), slices.Clone(def.warnings)
+	m.Requests, m.Imports, m.Unconfirmed = def.requests, slices.Clone(def.imports), !def.confirmed.Load()
 	for _, t := range def.tools {
 		d := r.decide(tool.Caller{}, e.mount, t)
 		m.Tools = append(m.Tools, Tool{Own: t.own, Published: t.public, Status: d.Status, Reason: d.Reason,

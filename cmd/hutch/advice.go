@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
+
+// advice is what to do about a module that cannot be used. body is its file; nil
+// if that could not be read.
+func (in inspection) advice(body []byte, cfg Config) string {
+	switch {
+	case in.Status == tool.Held:
+		return "nothing can be granted in this version; use a build of it that asks for nothing"
+	case in.Status != tool.Rejected:
+		return ""
+	case body == nil:
+		return "put a file there that can be read, or remove it"
+	case !bytes.HasPrefix(body, []byte("\x00asm")):
+		return "this is something else under a module's name: put the module there, or remove it"
+	case saysWhatToDo(in.Reason):
+		return ""
+	}
+	if most := needed(body); most > cfg.Limits.Call.MemoryBytes {
+		return "it needs " + formatSize(most) + " and the limit is " + formatSize(cfg.Limits.Call.MemoryBytes) +
+			": allow as much with HUTCH_LIMIT_MEMORY=" + formatSize(most)
+	}
+	return "build the module again, or remove it; the other modules are not affected"
+}
+
+// saysWhatToDo reports whether a reason ends in advice of its own: what follows
+// its last colon begins with what to do.
+func saysWhatToDo(reason string) bool {
+	last := strings.TrimSpace(reason[strings.LastIndex(reason, ":")+1:])
+	for _, verb := range []string{"rename ", "build ", "run "} {
+		if strings.HasPrefix(last, verb) {
+			return true
+		}
+	}
+	return false
+}
+
+// needed is the memory that a module starts with, in bytes.
+func needed(body []byte) int64 {
+	m, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: 4 << 30})
+	if err != nil || m.Memory == nil {
+		return 0
+	}
+	return int64(m.Memory.Min) * abi.PageBytes
+}
