@@ -12,11 +12,15 @@ LINT := -modfile=.ci/tools.mod golangci-lint
 SOAK ?= 10m
 
 .DELETE_ON_ERROR:
-.PHONY: hutch run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
+.PHONY: need-go hutch run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
 	bench soak fmt clean
 
+need-go:
+	@command -v go >/dev/null || { echo "hutch: error: no go command on this machine's PATH" >&2; \
+		echo 'hutch: hint: install Go 1.26 or later from https://go.dev/dl' >&2; exit 1; }
+
 # The go command decides what is stale, so these are no file targets.
-hutch:
+hutch: need-go
 	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 

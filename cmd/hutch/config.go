@@ -41,6 +41,8 @@ const (
 	flagConfig = "config"
 	flagJSON   = "json"
 	flagLog    = "log"
+	// flagTimeout is the limit of that name, for one call.
+	flagTimeout = "timeout"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
@@ -64,6 +66,10 @@ func addrFlag() cli.Flag {
 
 func jsonFlag(what string) cli.Flag {
 	return &cli.BoolFlag{Name: flagJSON, Usage: "print " + what + " as JSON"}
+}
+
+func timeoutFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagTimeout, Usage: "`DURATION`: wall time of the call, 1ms to 1h (default: 30s; env HUTCH_LIMIT_TIMEOUT)"}
 }
 
 // loadConfig gathers the configuration of a command. Errors are of kind
@@ -112,6 +118,11 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 	}
 	if c.IsSet(flagAddr) {
 		cfg.Addr, cfg.addrFrom = c.String(flagAddr), "--"+flagAddr
+	}
+	if c.IsSet(flagTimeout) {
+		if err := cfg.Limits.set(flagTimeout, c.String(flagTimeout)); err != nil {
+			return usagef("--%s: %w", flagTimeout, err)
+		}
 	}
 	return nil
 }

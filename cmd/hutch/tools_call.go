@@ -19,7 +19,7 @@ func toolsCallCommand(p program) *cli.Command {
 		Name:      "call",
 		Usage:     "call a tool and print its answer",
 		UsageText: "hutch tools call NAME [JSON | @FILE | -] [flags]",
-		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("error")),
+		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("error"), timeoutFlag()),
 		Action:    func(c *cli.Context) error { return runToolsCall(c, p) },
 		Description: `The arguments are a JSON object (default: {}); @FILE reads them from a file, - from standard input.
 The text of the answer goes to standard output, what the tool logs to standard error. An interrupt cancels the call.
@@ -27,7 +27,7 @@ The text of the answer goes to standard output, what the tool logs to standard e
 
 examples:
   $ hutch tools call text_stats '{"text":"one two three"}'
-  $ hutch tools call text_stats @input.json --json
+  $ hutch tools call text_stats @input.json --json --timeout 5s
   $ echo '{"text":"one two three"}' | hutch tools call text_stats -`,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -65,7 +66,7 @@ func (a *App) list(c *cli.Context, say *voice) error {
 		say.line("hint: hutch new NAME makes a tool to start from")
 		return nil
 	}
-	return printTools(c.App.Writer, rows)
+	return printTools(c.App.Writer, rows, widthOf(c.App.Writer))
 }
 
 // listTools makes one row for each tool, and one for each module without, in
@@ -95,14 +96,23 @@ func listedToolOf(m registry.Module, t registry.Tool) listedTool {
 	}
 }
 
-// printTools writes a table: what can be called first, what is wrong last.
-func printTools(w io.Writer, rows []listedTool) error {
+// printTools writes a table: what can be called first, what is wrong last. A
+// description that would not fit into width columns is cut, a reason never is.
+func printTools(w io.Writer, rows []listedTool, width int) error {
+	left := 0 // of the last column
+	for i := range 3 {
+		column := 0
+		for _, r := range rows {
+			column = max(column, utf8.RuneCountInString(r.columns()[i]))
+		}
+		left += column + tableGap
+	}
 	var b bytes.Buffer
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(&b, 0, 0, tableGap, ' ', 0)
 	for _, part := range []bool{true, false} {
 		for _, r := range rows {
 			if (r.Status == tool.Ready) == part {
-				fmt.Fprintln(table, r.line())
+				fmt.Fprintln(table, strings.Join(append(r.columns(), r.says(max(width-left, minSummary))), "\t"))
 			}
 		}
 	}
@@ -113,13 +123,30 @@ func printTools(w io.Writer, rows []listedTool) error {
 	return err
 }
 
-func (r listedTool) line() string {
-	name, says := r.Name, oneLine(r.Reason)
+const (
+	// tableGap is between two columns.
+	tableGap = 2
+	// minSummary is what is left of a description on the narrowest terminal.
+	minSummary = 20
+)
+
+// columns are the first three of a row.
+func (r listedTool) columns() []string {
+	name := r.Name
 	if name == "" {
 		name = "-"
 	}
-	if r.Status == tool.Ready && says == "" {
-		says = summaryOf(tool.Spec{Description: r.Description})
+	return []string{oneLine(name), oneLine(r.Module), string(r.Status)}
+}
+
+// says is the last column: why a tool cannot be used, or what it does.
+func (r listedTool) says(most int) string {
+	if r.Status != tool.Ready || r.Reason != "" {
+		return oneLine(r.Reason)
 	}
-	return strings.Join([]string{oneLine(name), oneLine(r.Module), string(r.Status), says}, "\t")
+	summary := summaryOf(tool.Spec{Description: r.Description})
+	if utf8.RuneCountInString(summary) <= most {
+		return summary
+	}
+	return cut(summary, most-1) // the mark takes one
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -117,6 +118,20 @@ func (v *voice) Write(p []byte) (int, error) {
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// widthOf is how many columns a terminal has, 80 if it does not say. Where there
+// is no terminal, nothing has to fit.
+func widthOf(w any) int {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(w) {
+		return math.MaxInt
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns <= 0 {
+		return 80
+	}
+	return columns
 }
 
 // oneLine returns s as one line that is seen as it is: a line break and what

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+// A description gives way to the terminal's edge, a reason does not.
+func TestPrintToolsFits(t *testing.T) {
+	const before = len("-  broken.wasm  rejected  ")
+	rows := []listedTool{
+		{Name: "a", Module: "a.wasm", Status: tool.Ready, Description: strings.Repeat("x", 70)},
+		{Module: "broken.wasm", Status: tool.Rejected, Reason: strings.Repeat("z", 70)},
+	}
+	for width, want := range map[int]int{60: 60 - before - 1, before + 70: 70, 30: minSummary - 1, math.MaxInt: 70} {
+		var b strings.Builder
+		if err := printTools(&b, rows, width); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(b.String(), "x"); got != want {
+			t.Errorf("%d columns: %d characters of the description, want %d:\n%s", width, got, want, b.String())
+		}
+		if strings.Count(b.String(), "z") != 70 {
+			t.Errorf("%d columns: the reason was cut:\n%s", width, b.String())
+		}
+	}
+}
