@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
 
@@ -39,7 +40,7 @@ func (a *App) logChanges(before, after []registry.Module) {
 
 // versionOf is a module's own version, if it has one, and its digest's start.
 func versionOf(m registry.Module) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %.12s", cut(m.Version, 40), m.Serving))
+	return strings.TrimSpace(fmt.Sprintf("%s %.12s", abi.Cut(m.Version, 40), m.Serving))
 }
 
 // toolNames names a few tools.

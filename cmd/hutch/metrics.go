@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -153,7 +154,7 @@ func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (
 	took, status := time.Since(start), callStatus(result, err)
 	t.metrics.call(call.Name, status, took)
 	if slices.Contains(brokenCalls, status) {
-		t.log.Warn("call failed", "tool", cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond))
+		t.log.Warn("call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond))
 	}
 	return result, err
 }

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/urfave/cli/v2"
@@ -148,5 +149,5 @@ func (r listedTool) says(most int) string {
 	if utf8.RuneCountInString(summary) <= most {
 		return summary
 	}
-	return cut(summary, most-1) // the mark takes one
+	return abi.Cut(summary, most-1) // the mark takes one
 }
