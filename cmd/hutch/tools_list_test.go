@@ -10,12 +10,15 @@ import (
 
 // A description gives way to the terminal's edge, a reason does not.
 func TestPrintToolsFits(t *testing.T) {
-	const before = len("-  broken.wasm  rejected  ")
+	const (
+		before   = len("-  broken.wasm  rejected  ")
+		ellipsis = len("…")
+	)
 	rows := []listedTool{
 		{Name: "a", Module: "a.wasm", Status: tool.Ready, Description: strings.Repeat("x", 70)},
 		{Module: "broken.wasm", Status: tool.Rejected, Reason: strings.Repeat("z", 70)},
 	}
-	for width, want := range map[int]int{60: 60 - before - 1, before + 70: 70, 30: minSummary - 1, math.MaxInt: 70} {
+	for width, want := range map[int]int{60: 60 - before - ellipsis, before + 70: 70, 30: minSummary - ellipsis, math.MaxInt: 70} {
 		var b strings.Builder
 		if err := printTools(&b, rows, width); err != nil {
 			t.Fatal(err)

@@ -106,11 +106,12 @@ func (w *Watcher) Run(ctx context.Context, emit func([]tool.Candidate)) {
 		began := time.Now()
 		n.watch(w.folders) // before the scan: what comes after it is notified
 		moving := w.scanAll()
+		took := time.Since(began) // not what is done with it: that may compile
 		if now := w.candidates(); first || !slices.EqualFunc(now, last, equal) {
 			last = now
 			emit(slices.Clone(now))
 		}
-		w.wait(ctx, n, moving, time.Since(began))
+		w.wait(ctx, n, moving, took)
 	}
 }
 
