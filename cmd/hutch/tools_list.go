@@ -149,5 +149,5 @@ func (r listedTool) says(most int) string {
 	if utf8.RuneCountInString(summary) <= most {
 		return summary
 	}
-	return abi.Cut(summary, most-1) // the mark takes one
+	return abi.Cut(summary, most)
 }
