@@ -267,11 +267,11 @@ func loaded(p *Pool) bool {
 
 func TestRealCompileLimit(t *testing.T) {
 	p := newReal(t, Options{})
-	m := asModule("slow.wasm", slowToCompile(500, 1000))
-	m.Limits.Compile = 300 * time.Millisecond
+	m := asModule("slow.wasm", slowToCompile(1700, 64))
+	m.Limits.Compile = 100 * time.Millisecond
 	began := time.Now()
 	_, err := p.Describe(t.Context(), m)
-	wantClass(t, err, abi.ClassTimeout, "compiling the module took longer than 300ms, the limit")
+	wantClass(t, err, abi.ClassTimeout, "compiling the module took longer than 100ms, the limit")
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %v", took)
 	}
