@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // patience is how long a list waits for the first look at the folders. A host
 // that starts hutch asks at once and may never ask again, so an empty list
 // would stay empty; one that waits too long gives up.
-const patience = 10 * time.Second
+const patience = 5 * time.Second
 
 // waitingTools holds back the first questions until there is something to say.
 type waitingTools struct {
@@ -36,18 +37,38 @@ func (t waitingTools) List(c tool.Caller) []tool.Spec {
 	return t.next.List(c)
 }
 
-// Call waits for the first look as long as its context allows.
+// Call makes the call as soon as there is such a tool, and waits for one, as long
+// as its context allows, only until the first look at the folders is over.
 func (t waitingTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
-	select {
-	case <-t.ready:
-		return t.next.Call(ctx, c, call)
-	default:
+	changed := make(chan struct{}, 1)
+	defer t.next.Subscribe(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	for {
+		loading := t.loading()
+		res, err := t.next.Call(ctx, c, call)
+		if !loading || !errors.Is(err, tool.ErrNotFound) {
+			return res, err
+		}
+		select {
+		case <-t.ready:
+		case <-changed:
+		case <-ctx.Done():
+			return tool.Result{}, fmt.Errorf("%w: hutch is still loading its tools, try again", tool.ErrUnavailable)
+		}
 	}
+}
+
+// loading reports whether tools may come that nobody has to wait for afterwards.
+func (t waitingTools) loading() bool {
 	select {
 	case <-t.ready:
-		return t.next.Call(ctx, c, call)
-	case <-ctx.Done():
-		return tool.Result{}, fmt.Errorf("%w: hutch is still loading its tools, try again", tool.ErrUnavailable)
+		return false
+	default:
+		return true
 	}
 }
 

@@ -22,11 +22,25 @@ func (o oneTool) List(tool.Caller) []tool.Spec {
 	}
 }
 
-func (o oneTool) Call(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+func (o oneTool) Call(_ context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
+	if len(o.List(c)) == 0 {
+		return tool.Result{}, tool.NotFound(call.Name)
+	}
 	return tool.Text("done"), nil
 }
 
-func (o oneTool) Subscribe(func()) (stop func()) { return func() {} }
+// Subscribe tells when the tool comes.
+func (o oneTool) Subscribe(tell func()) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-o.ready:
+			tell()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}
 
 func TestWaitingTools(t *testing.T) {
 	asked, faceItself := tool.Caller{CallID: "1"}, tool.Caller{}
@@ -54,6 +68,18 @@ func TestWaitingTools(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A tool that is there already need not wait for those that load for long.
+func TestWaitingToolsDoNotWaitForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there, never := make(chan struct{}), make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(there) })
+		start := time.Now()
+		if got := callOnce(t, waitingTools{oneTool{there}, never}, time.Hour); got != 1 || time.Since(start) != time.Second {
+			t.Errorf("%d results after %v", got, time.Since(start))
+		}
+	})
 }
 
 func callOnce(t *testing.T, w waitingTools, patience time.Duration) int {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/portable"
@@ -20,6 +21,11 @@ const (
 	// admissions is how many modules are read and described at once: each may
 	// be 16 MiB in memory for a moment, and the parent stays small.
 	admissions = 2
+	// describeWall bounds describe, which has nothing to wait for: a module that
+	// hangs in it holds up those behind it.
+	describeWall = 5 * time.Second
+	// publishEvery is how often verdicts are published while others are awaited.
+	publishEvery = 250 * time.Millisecond
 )
 
 // recall finds the verdicts that need no work and returns one candidate for
@@ -57,18 +63,44 @@ func (r *Registry) decided(digest string, v verdict) {
 	r.verdicts[digest] = v
 }
 
-// admitAll works out a verdict for each candidate, a few at a time.
-func (r *Registry) admitAll(ctx context.Context, candidates []tool.Candidate) {
-	turns := make(chan struct{}, admissions)
-	var done sync.WaitGroup
-	for _, c := range candidates {
-		turns <- struct{}{}
-		done.Go(func() {
-			defer func() { <-turns }()
-			r.decided(c.Digest, r.admit(ctx, c))
-		})
+// admitAll works out a verdict for each candidate, a few at a time, and calls
+// publish now and then while it waits: a module that takes long keeps nobody
+// from using the others.
+func (r *Registry) admitAll(ctx context.Context, candidates []tool.Candidate, publish func()) {
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		turns := make(chan struct{}, admissions)
+		var done sync.WaitGroup
+		for _, c := range candidates {
+			turns <- struct{}{}
+			done.Go(func() {
+				defer func() { <-turns }()
+				r.decided(c.Digest, r.admit(ctx, c))
+			})
+		}
+		done.Wait()
+	}()
+	tick := time.NewTicker(publishEvery)
+	defer tick.Stop()
+	for published := r.decisions(); ; {
+		select {
+		case <-finished:
+			return
+		case <-tick.C:
+			if n := r.decisions(); n != published {
+				published = n
+				publish()
+			}
+		}
 	}
-	done.Wait()
+}
+
+// decisions is how many digests have a verdict.
+func (r *Registry) decisions() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.verdicts)
 }
 
 // admit reads a module and what it says about itself. It recovers, since what
@@ -131,6 +163,7 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 // describe asks a worker, once more if the first was lost under it.
 func (r *Registry) describe(ctx context.Context, name, digest string) ([]byte, error) {
 	m := r.workerModule(name, digest)
+	m.Limits.Wall = min(m.Limits.Wall, describeWall)
 	raw, err := r.o.Workers.Describe(ctx, m)
 	if errors.Is(err, &abi.Failure{Class: abi.ClassWorkerLost}) {
 		raw, err = r.o.Workers.Describe(ctx, m)

@@ -106,7 +106,7 @@ func New(o Options) (*Registry, error) {
 // decides who gets a name that two want, unless one of them has it already.
 //
 // If something has to be compiled first, what is known is published before it,
-// so that it can be used; and then the whole. When ctx ends, modules not yet
+// and what comes to be known while it lasts, so that it can be used. When ctx ends, modules not yet
 // admitted are reported as such, and the next Apply tries them again. After
 // Close it does nothing.
 func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
@@ -120,7 +120,7 @@ func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
 	unknown := r.recall(wanted)
 	if len(unknown) > 0 {
 		r.publish(base, wanted)
-		r.admitAll(ctx, unknown)
+		r.admitAll(ctx, unknown, func() { r.publish(base, wanted) })
 	}
 	r.publish(base, wanted)
 	r.forget()

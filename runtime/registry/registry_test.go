@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -39,6 +40,8 @@ type workers struct {
 	mu        sync.Mutex
 	said      map[string][]byte // by digest: what describe writes
 	fail      map[string]error  // by digest: what describe fails with
+	hang      chan struct{}     // hang.wasm describes itself once this is closed
+	wall      time.Duration     // that the last describe was given
 	described []string          // names, in order
 	retired   []string          // digests, in order
 	running   map[string]int
@@ -49,8 +52,12 @@ func (w *workers) Describe(_ context.Context, m worker.Module) ([]byte, error) {
 	if _, err := m.Bytes(); err != nil {
 		return nil, abi.Failf(abi.ClassInternal, "no bytes")
 	}
+	if m.Name == "hang.wasm" {
+		<-w.hang
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.wall = m.Limits.Wall
 	w.described = append(w.described, m.Name)
 	if err := w.fail[m.Digest]; err != nil {
 		return nil, err
@@ -438,6 +445,35 @@ func TestToolsOfAModuleThatAsksForNothingAreListedAsPure(t *testing.T) {
 				t.Errorf("annotations %s, %v, want %s", got, err, c.want)
 			}
 		})
+	}
+}
+
+// A module that hangs while it describes itself keeps nobody from the others,
+// and may not do so for as long as a call may take.
+func TestD19_OneThatHangsHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.workers.hang = make(chan struct{})
+	changed := make(chan struct{}, 1)
+	defer w.Subscribe(func() { changed <- struct{}{} })()
+	hangs, good := w.offers("hang.wasm", "1", "slow"), w.offers("zgood.wasm", "1", "good")
+	applied := make(chan struct{})
+	go func() {
+		defer close(applied)
+		w.apply(hangs, good)
+	}()
+	select {
+	case <-changed:
+	case <-applied:
+		t.Fatal("it did not hang")
+	case <-t.Context().Done():
+		t.Fatal("nothing is published while one module hangs")
+	}
+	w.lists("good")
+	close(w.workers.hang)
+	<-applied
+	w.lists("good", "slow")
+	if w.workers.wall > describeWall {
+		t.Errorf("describe may take %v, at most %v", w.workers.wall, describeWall)
 	}
 }
 
