@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 )
 
 // defaultState returns hutch's folder inside the user's state folder:
@@ -78,7 +79,7 @@ func checkState(dir string) error {
 		return fmt.Errorf("state: %w", err)
 	}
 	if !info.IsDir() {
-		return hinted(fmt.Errorf("state %s: not a directory", quoted(dir)), "name another folder with --state DIR")
+		return hinted(fmt.Errorf("state %s: not a directory", strconv.Quote(dir)), "name another folder with --state DIR")
 	}
 	return checkOwner(dir, info)
 }

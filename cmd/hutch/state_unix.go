@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -13,14 +14,14 @@ import (
 func checkOwner(dir string, info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fmt.Errorf("state %s: owner unknown", quoted(dir))
+		return fmt.Errorf("state %s: owner unknown", strconv.Quote(dir))
 	}
 	if uid := os.Geteuid(); int(stat.Uid) != uid {
-		return hinted(fmt.Errorf("state %s: belongs to user %d, hutch runs as user %d", quoted(dir), stat.Uid, uid),
+		return hinted(fmt.Errorf("state %s: belongs to user %d, hutch runs as user %d", strconv.Quote(dir), stat.Uid, uid),
 			"name a folder of your own with --state DIR")
 	}
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
-		return hinted(fmt.Errorf("state %s: permissions are %04o, allowed are 0700: compiled code in it is run", quoted(dir), perm),
+		return hinted(fmt.Errorf("state %s: permissions are %04o, allowed are 0700: compiled code in it is run", strconv.Quote(dir), perm),
 			"chmod 700 %s", shellWord(dir))
 	}
 	return nil
