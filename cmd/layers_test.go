@@ -94,6 +94,9 @@ var sealed = map[string][]string{
 var libraries = map[string][]string{
 	"github.com/tetratelabs/wazero":            {"runtime/sandbox"},
 	"github.com/extism/go-sdk":                 {"runtime/dialect"},
+	"github.com/landlock-lsm/go-landlock":      {"runtime/worker"},
+	"github.com/elastic/go-seccomp-bpf":        {"runtime/worker"},
+	"golang.org/x/sys":                         {"runtime/worker"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"runtime/registry"},
 	"github.com/fsnotify/fsnotify":             {"runtime/reload"},
 	"github.com/openai/openai-go/v3":           {"runtime/llm"},

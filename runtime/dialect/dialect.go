@@ -44,8 +44,9 @@ const (
 
 // Options say how a guest is loaded. The zero value works.
 type Options struct {
-	// CacheDir holds compiled code; see [sandbox.Options].
-	CacheDir string
+	// CacheDir and CacheReadOnly say where compiled code is; see [sandbox.Options].
+	CacheDir      string
+	CacheReadOnly bool
 	// Limits bound describe, and each call that brings none of its own.
 	// MemoryBytes holds for both of a guest's memories: its own, and for v1 the
 	// one that Extism functions work on.
@@ -78,7 +79,7 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
 	module, err := sandbox.Compile(ctx, m.Stripped(), sandbox.Options{
-		CacheDir: o.CacheDir, Limits: o.Limits, Hosts: hosts(kind), Logger: o.Logger,
+		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, Hosts: hosts(kind), Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -93,6 +94,9 @@ func hosts(k Kind) []sandbox.HostModule {
 	}
 	return []sandbox.HostModule{nativeHost()}
 }
+
+// CacheStale reports whether a read-only cache was of no use.
+func (g *Guest) CacheStale() bool { return g.module.CacheStale() }
 
 // Kind returns the guest's dialect.
 func (g *Guest) Kind() Kind { return g.kind }

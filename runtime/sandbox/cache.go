@@ -19,23 +19,27 @@ import (
 // own. It checks only a part of what it reads back, and a damaged entry that
 // passes ends the process, so the file sums has the digest of each.
 type cacheFolder struct {
-	path   string // empty without a cache
-	hit    bool   // there is an entry
-	logger *slog.Logger
+	path     string // empty without a cache
+	hit      bool   // there is an entry
+	readOnly bool
+	stale    bool // there should have been an entry, but nothing may be changed
+	logger   *slog.Logger
 }
 
 const sumsFile = "sums"
 
 // openCache creates the folder for wasm in dir and refuses what others could
 // have written: entries are native code, and digests are no signatures.
-func openCache(dir string, wasm []byte, logger *slog.Logger) (cacheFolder, error) {
+func openCache(dir string, wasm []byte, o Options) (cacheFolder, error) {
 	if dir == "" {
 		return cacheFolder{}, nil
 	}
 	digest := sha256.Sum256(wasm)
-	f := cacheFolder{path: filepath.Join(dir, hex.EncodeToString(digest[:])), logger: logger}
-	if err := os.MkdirAll(f.path, 0o700); err != nil {
-		return f, err
+	f := cacheFolder{path: filepath.Join(dir, hex.EncodeToString(digest[:])), readOnly: o.CacheReadOnly, logger: o.Logger}
+	if !f.readOnly {
+		if err := os.MkdirAll(f.path, 0o700); err != nil {
+			return f, err
+		}
 	}
 	if err := private(dir, true); err != nil {
 		return f, err
@@ -44,18 +48,29 @@ func openCache(dir string, wasm []byte, logger *slog.Logger) (cacheFolder, error
 	if err != nil {
 		return f, err
 	}
+	damaged := false
 	for path, sum := range sums {
-		if sum.wanted != sum.found {
-			logger.Warn("damaged cache entry removed", "path", path)
-			if err := ignoreMissing(os.Remove(path)); err != nil {
-				return f, err
-			}
+		if sum.wanted == sum.found {
+			f.hit = true
 			continue
 		}
-		f.hit = true
+		damaged = true
+		f.logger.Warn("damaged cache entry", "path", path)
+		if f.readOnly {
+			continue
+		}
+		if err := ignoreMissing(os.Remove(path)); err != nil {
+			return f, err
+		}
+	}
+	if f.readOnly && (damaged || !f.hit) {
+		f.giveUp()
 	}
 	return f, nil
 }
+
+// giveUp goes on without the folder.
+func (f *cacheFolder) giveUp() { f.path, f.hit, f.stale = "", false, true }
 
 // entrySum is the digest of one entry as it was written down, and as it is.
 type entrySum struct{ wanted, found string }
@@ -111,9 +126,14 @@ func (f cacheFolder) seal() {
 	}
 }
 
-// clear removes the module's entries. What cannot be removed is logged: then
-// compiling fails again, and says so.
-func (f cacheFolder) clear() {
+// clear removes the module's entries, or goes on without them if it may not. What
+// cannot be removed is logged: then compiling fails again, and says so.
+func (f *cacheFolder) clear() {
+	f.hit = false
+	if f.readOnly {
+		f.giveUp()
+		return
+	}
 	entries, err := os.ReadDir(f.path)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(f.path, e.Name())))

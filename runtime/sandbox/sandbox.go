@@ -44,6 +44,9 @@ type Options struct {
 	// it is native code: never share it with anyone who is not trusted with
 	// this process.
 	CacheDir string
+	// CacheReadOnly uses what lies in CacheDir and changes nothing in it. What
+	// cannot be used is compiled anew, and [Module.CacheStale] says so.
+	CacheReadOnly bool
 	// Limits bound each instance; only MemoryBytes is read here.
 	Limits abi.Limits
 	// Hosts are the modules that a guest may import beside WASI.
@@ -63,6 +66,7 @@ type Module struct {
 	compiled wazero.CompiledModule
 	logger   *slog.Logger
 	started  time.Time
+	stale    bool
 
 	mu     sync.Mutex
 	users  int // instances alive, and one for the module itself until Close
@@ -77,16 +81,15 @@ func Compile(ctx context.Context, wasm []byte, o Options) (*Module, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	folder, err := openCache(o.CacheDir, wasm, o.Logger)
+	folder, err := openCache(o.CacheDir, wasm, o)
 	if err != nil {
 		o.Logger.Error("compilation cache refused", "error", err)
 		return nil, abi.Failf(abi.ClassInternal, "compilation cache: %s", cacheReason(err))
 	}
 	m, err := compile(ctx, wasm, o, folder.path)
 	if err != nil && folder.hit { // whole, but not of this engine's making
-		o.Logger.Warn("cache entry removed that the engine refuses", "error", err)
+		o.Logger.Warn("cache entry that the engine refuses", "error", err)
 		folder.clear()
-		folder.hit = false
 		m, err = compile(ctx, wasm, o, folder.path)
 	}
 	if err == nil && !folder.hit {
@@ -94,13 +97,18 @@ func Compile(ctx context.Context, wasm []byte, o Options) (*Module, error) {
 	}
 	if err != nil && isFileError(err) {
 		o.Logger.Warn("compiling without a cache", "error", err)
+		folder.stale = true
 		m, err = compile(ctx, wasm, o, "")
 	}
 	if err != nil {
 		return nil, compileFailure(err)
 	}
+	m.stale = folder.stale
 	return m, nil
 }
+
+// CacheStale reports whether a cache that may only be read held nothing of use.
+func (m *Module) CacheStale() bool { return m.stale }
 
 // compile makes a module with cacheDir as its cache, or without one.
 func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *Module, err error) {

@@ -22,7 +22,9 @@ const asEcho = "__echo"
 
 func echoMain() int {
 	tune(loadHead{Calls: 4 * runtime.NumCPU(), MemoryBytes: 1 << 30})
-	load := func(context.Context, []byte, loadHead) (guest, error) { return &fakeGuest{tools: usual}, nil }
+	load := func(context.Context, []byte, loadHead) (guest, loadReport, error) {
+		return &fakeGuest{tools: usual}, loadReport{}, nil
+	}
 	if err := run(load, slog.New(slog.DiscardHandler)); err != nil {
 		return 1
 	}

@@ -151,7 +151,10 @@ func (f *fake) launch(load func(context.Context, *fakeWorker, []byte) (guest, er
 	w := &fakeWorker{pid: len(f.workers) + 1, killed: make(chan struct{})}
 	f.workers = append(f.workers, w)
 	return inMemory(w, func(in io.Reader, out io.Writer) error {
-		return serve(in, out, func(ctx context.Context, wasm []byte, _ loadHead) (guest, error) { return load(ctx, w, wasm) },
+		return serve(in, out, func(ctx context.Context, wasm []byte, _ loadHead) (guest, loadReport, error) {
+			g, err := load(ctx, w, wasm)
+			return g, loadReport{}, err
+		},
 			slog.New(slog.DiscardHandler))
 	})
 }

@@ -331,7 +331,7 @@ func TestHostileParent(t *testing.T) {
 }
 
 // waitingLoader loads a guest whose calls end when they are told to.
-func waitingLoader(context.Context, []byte, loadHead) (guest, error) {
+func waitingLoader(context.Context, []byte, loadHead) (guest, loadReport, error) {
 	w := &fakeWorker{killed: make(chan struct{}), kill: func() {}}
-	return &fakeGuest{w, behaviour{"wait": usual["polite"], "ask": usual["ask"]}}, nil
+	return &fakeGuest{w, behaviour{"wait": usual["polite"], "ask": usual["ask"]}}, loadReport{}, nil
 }

@@ -14,29 +14,35 @@ const helloWait = 20 * time.Second
 
 // load waits for the hello and has the module loaded, for at most compile from
 // then on. After a failure the worker is gone or going.
-func (p *process) load(ctx context.Context, head, wasm []byte, compile time.Duration) *abi.Failure {
+func (p *process) load(ctx context.Context, head, wasm []byte, compile time.Duration) (loadReport, *abi.Failure) {
 	if !p.greeted(ctx) {
 		p.end(endStart)
 		if p.reason() == endCrash {
-			return abi.Failf(abi.ClassWorkerLost, "the tool's process ended as soon as it started; hutch's log has details")
+			return loadReport{}, abi.Failf(abi.ClassWorkerLost, "the tool's process ended as soon as it started; hutch's log has details")
 		}
-		return abi.Failf(abi.ClassInternal, "the tool's process did not start; hutch's log has details")
+		return loadReport{}, abi.Failf(abi.ClassInternal, "the tool's process did not start; hutch's log has details")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, compile, &wallError{compile})
 	defer cancel()
-	r := request{kind: kindLoad, head: head, tail: wasm}
+	r := request{kind: kindLoad, head: head, tail: wasm, max: maxReport}
 	o := p.do(&call{request: r, ctx: ctx, free: func() {}}, overCompile)
 	switch {
 	case o.lost && p.reason() == endMemory:
-		return abi.Failf(abi.ClassLimit, "compiling the module needs more memory than a worker may use")
+		return loadReport{}, abi.Failf(abi.ClassLimit, "compiling the module needs more memory than a worker may use")
 	case o.lost:
-		return abi.Failf(abi.ClassWorkerLost, "the tool's process ended while it loaded the module; hutch's log has details")
+		return loadReport{}, abi.Failf(abi.ClassWorkerLost, "the tool's process ended while it loaded the module; hutch's log has details")
 	case o.failure != nil:
 		p.end(endCompile)
-		return o.failure
+		return loadReport{}, o.failure
+	}
+	report, err := decodeReport(o.body)
+	if err != nil {
+		p.o.log.Error("worker said nonsense", "err", err)
+		p.end(endProtocol)
+		return loadReport{}, abi.Failf(abi.ClassInternal, "the tool's process answered with nonsense; hutch's log has details")
 	}
 	p.loaded.Store(true)
-	return nil
+	return report, nil
 }
 
 func (p *process) greeted(ctx context.Context) bool {

@@ -6,7 +6,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"time"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect"
 )
 
@@ -28,6 +30,8 @@ func Main() int {
 }
 
 func run(load loader, log *slog.Logger) error {
+	// A worker tells nobody the time, and cannot open a file of time zones later.
+	time.Local = time.UTC
 	if err := closeInherited(); err != nil {
 		return err
 	}
@@ -49,13 +53,32 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// loadDialect bounds this process before it looks at the module.
+// loadDialect confines this process before it looks at the module, and once more
+// before any of the module's code can run.
 func loadDialect(log *slog.Logger) loader {
-	return func(ctx context.Context, wasm []byte, head loadHead) (guest, error) {
+	return func(ctx context.Context, wasm []byte, head loadHead) (guest, loadReport, error) {
 		if err := confine(head); err != nil {
-			return nil, err
+			return nil, loadReport{}, err
 		}
-		return dialect.Load(ctx, wasm, dialect.Options{CacheDir: head.CacheDir, Limits: head.Limits, Logger: log})
+		jail := enter(head)
+		if err := jail.missing(walls[:firstWalls]); head.RequireJail && err != nil {
+			return nil, loadReport{}, abi.Failf(abi.ClassInternal, "%s", err)
+		}
+		if head.Probe {
+			jail.seal()
+			return nil, loadReport{Jail: jail}, nil
+		}
+		g, err := dialect.Load(ctx, wasm, dialect.Options{
+			CacheDir: head.CacheDir, CacheReadOnly: head.CacheReadOnly, Limits: head.Limits, Logger: log,
+		})
+		if err != nil {
+			return nil, loadReport{}, err
+		}
+		jail.seal()
+		if err := jail.Err(); head.RequireJail && err != nil {
+			return nil, loadReport{}, abi.Failf(abi.ClassInternal, "%s", err)
+		}
+		return g, loadReport{Jail: jail, CacheStale: g.CacheStale()}, nil
 	}
 }
 

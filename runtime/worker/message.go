@@ -37,17 +37,23 @@ const (
 
 // protocolVersion is what a hello carries. Parent and worker are the same
 // release, usually the same file; the number catches a stale worker binary.
-const protocolVersion = "hutch-worker 1"
+const protocolVersion = "hutch-worker 2"
 
 // loadHead stands before the module in a load frame.
 type loadHead struct {
-	// CacheDir is where compiled code is kept; empty keeps none.
-	CacheDir string     `json:"cacheDir,omitempty"`
-	Limits   abi.Limits `json:"limits"`
+	// CacheDir is this module's own folder for compiled code; empty keeps none.
+	// A new one is to be filled, one that is read-only was.
+	CacheDir      string     `json:"cacheDir,omitempty"`
+	CacheReadOnly bool       `json:"cacheReadOnly,omitempty"`
+	Limits        abi.Limits `json:"limits"`
 	// Calls is the most calls that run at once.
 	Calls int `json:"calls"`
 	// MemoryBytes is the most data memory the process may use.
 	MemoryBytes int64 `json:"memoryBytes"`
+	// RequireJail refuses to look at the module unless this process is confined.
+	RequireJail bool `json:"requireJail,omitempty"`
+	// Probe asks for the report alone: there is no module.
+	Probe bool `json:"probe,omitempty"`
 }
 
 // callHead stands before the arguments in a call frame.

@@ -38,6 +38,9 @@ type Options struct {
 	// Grace is how long a call whose caller has left, or whose time is up, may take
 	// to end by itself before its worker is killed. Default 100 ms.
 	Grace time.Duration
+	// RequireJail refuses to run a module in a worker that both layers of the jail
+	// do not hold. Without it, what is missing is a warning.
+	RequireJail bool
 	// Logger gets what operators should know. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -74,6 +77,7 @@ type Pool struct {
 	o       Options
 	launch  func() (*child, error)
 	measure func(pids []int) map[int]int64
+	cache   cacheFolder
 	compile chan struct{} // one place for each compilation at once
 	count   counters
 	ctx     context.Context // ends with Close
@@ -85,6 +89,7 @@ type Pool struct {
 	mu    sync.Mutex
 	slots map[string]*slot
 	procs map[*process]*slot
+	jail  *Jail // as the last worker found it; nil before the first
 }
 
 // group counts what Close waits for. Its lock is taken last and alone.
@@ -128,6 +133,7 @@ func NewPool(o Options) (*Pool, error) {
 		if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
 			return nil, fmt.Errorf("worker cache: %w", err)
 		}
+		cacheFolder{o.CacheDir, o.Logger}.sweep()
 	}
 	s := newSpawner(command)
 	go s.run()
@@ -138,8 +144,8 @@ func newPool(o Options, launch func() (*child, error), measure func([]int) map[i
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
 		o: o, launch: launch, measure: measure, stop: stop,
-		compile: make(chan struct{}, o.Compilations),
-		ctx:     ctx, cancel: cancel, wake: make(chan struct{}, 1),
+		cache: cacheFolder{o.CacheDir, o.Logger}, compile: make(chan struct{}, o.Compilations),
+		ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
 		slots: map[string]*slot{}, procs: map[*process]*slot{},
 	}
 	p.busy.Go(p.sweep)

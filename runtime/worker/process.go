@@ -17,6 +17,7 @@ type reason string
 
 const (
 	endCrash     reason = "crash"     // by itself, or by someone else's hand
+	endJail      reason = "jail"      // it tried what its jail forbids
 	endTimeout   reason = "timeout"   // a call was over its wall limit
 	endCancelled reason = "cancelled" // a cancelled call did not end by itself
 	endCompile   reason = "compile"   // compiling was over its limit
@@ -36,7 +37,7 @@ func (r reason) ours() bool {
 
 // broken reports whether the worker itself went wrong.
 func (r reason) broken() bool {
-	return r == endCrash || r == endProtocol || r == endMemory
+	return r == endCrash || r == endProtocol || r == endMemory || r == endJail
 }
 
 // process is the parent's side of one worker.
@@ -111,8 +112,8 @@ func (p *process) write() {
 	for {
 		select {
 		case f := <-p.out:
-			if w.write(f) != nil { // it is gone: the reader sees that too
-				p.end(endCrash)
+			if w.write(f) != nil { // it is gone, or going: the reader says why
+				p.child.kill()
 				return
 			}
 		case <-p.ended:
@@ -126,8 +127,12 @@ func (p *process) read() {
 	if err != nil {
 		p.end(endProtocol)
 	}
-	p.end(endCrash) // if nothing else had ended it
+	p.child.kill() // its output has ended, so should it, if it has not
 	waited := p.child.wait()
+	if endedByJail(waited) {
+		p.end(endJail)
+	}
+	p.end(endCrash) // if nothing else had ended it
 	for _, c := range p.takeAll() {
 		c.settle(outcome{lost: true})
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,9 @@ type guest interface {
 	Call(ctx context.Context, callID uint64, in abi.Invocation) ([]byte, abi.Usage, error)
 }
 
-// loader compiles and links a module.
-type loader func(ctx context.Context, wasm []byte, head loadHead) (guest, error)
+// loader compiles and links a module, and says how it went. A nil guest without
+// an error is what a probe gets.
+type loader func(ctx context.Context, wasm []byte, head loadHead) (guest, loadReport, error)
 
 // server is the worker's side of a pipe.
 type server struct {
@@ -120,14 +122,16 @@ func (s *server) handleLoad(ctx context.Context, id uint64, body []byte) error {
 	if err != nil {
 		return err
 	}
-	go s.finish(id, 0, func() ([]byte, abi.Usage, error) {
-		g, err := s.load(ctx, wasm, head)
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.guest = g
+	go s.finish(id, maxReport, func() ([]byte, abi.Usage, error) {
+		g, report, err := s.load(ctx, wasm, head)
+		if err != nil {
+			return nil, abi.Usage{}, err
 		}
-		return nil, abi.Usage{}, err
+		s.mu.Lock()
+		s.guest = g
+		s.mu.Unlock()
+		text, err := json.Marshal(report)
+		return text, abi.Usage{}, err
 	})
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -208,7 +207,9 @@ func (s *slot) load() (*process, *abi.Failure) {
 			return nil, closedFailure()
 		}
 	}
-	head, wasm, err := s.image()
+	entry := pool.cache.open(s.module.Digest)
+	defer entry.discard()
+	head, wasm, err := s.image(entry)
 	if err != nil {
 		pool.o.Logger.Error("module cannot be loaded", "module", s.module.Name, "err", err)
 		return nil, abi.Failf(abi.ClassInternal, "the module's bytes cannot be read; hutch's log has details")
@@ -222,9 +223,16 @@ func (s *slot) load() (*process, *abi.Failure) {
 		pool.o.Logger.Error("worker cannot be started", "module", s.module.Name, "err", err)
 		return nil, abi.Failf(abi.ClassInternal, "the tool's process cannot be started; hutch's log has details")
 	}
-	if failure := p.load(pool.ctx, head, wasm, s.module.Limits.Compile); failure != nil {
+	report, failure := p.load(pool.ctx, head, wasm, s.module.Limits.Compile)
+	if failure != nil {
 		return nil, failure
 	}
+	pool.observe(report.Jail)
+	if err := report.Jail.Err(); pool.o.RequireJail && err != nil {
+		p.end(endJail)
+		return nil, abi.Failf(abi.ClassInternal, "%s", err)
+	}
+	entry.finish(report.CacheStale)
 	return p, nil
 }
 
@@ -236,16 +244,16 @@ func (s *slot) cached() bool {
 }
 
 // image returns the body of the load frame.
-func (s *slot) image() (head, wasm []byte, err error) {
+func (s *slot) image(entry cacheEntry) (head, wasm []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
 	o := s.pool.o
-	load := loadHead{Limits: s.module.Limits, Calls: o.Calls, MemoryBytes: s.pool.ceiling(s.module.Limits)}
-	if o.CacheDir != "" {
-		load.CacheDir = filepath.Join(o.CacheDir, s.module.Digest)
+	load := loadHead{
+		CacheDir: entry.path, CacheReadOnly: !entry.fresh, RequireJail: o.RequireJail,
+		Limits: s.module.Limits, Calls: o.Calls, MemoryBytes: s.pool.ceiling(s.module.Limits),
 	}
 	if head, err = encodeHead(load); err != nil {
 		return nil, nil, err

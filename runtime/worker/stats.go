@@ -14,7 +14,7 @@ type Stats struct {
 	// Running is the number of calls inside the pool, waiting ones included.
 	Running int64
 	// Starts counts workers started; Ends counts those that ended, by reason:
-	// crash, timeout, cancelled, compile, start, memory, protocol, idle, evicted,
+	// crash, jail, timeout, cancelled, compile, start, memory, protocol, idle, evicted,
 	// retired, closed.
 	Starts uint64
 	Ends   map[string]uint64

@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/elastic/go-seccomp-bpf"
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/sys/unix"
+)
+
+// The system calls of a worker. Whatever is on no list ends the process with
+// SIGSYS, which its parent takes for what it is: nothing of ours would try.
+
+// runningCalls are what the Go runtime needs to schedule, collect and tell the
+// time, and the pipes to be read and written.
+var runningCalls = [...]string{
+	"read", "write", "close", "futex", "epoll_pwait", "epoll_ctl",
+	"nanosleep", "clock_nanosleep", "clock_gettime", "sched_yield", "sched_getaffinity",
+	"madvise", "munmap", "getrandom", "getpid", "gettid",
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "restart_syscall",
+	"exit", "exit_group",
+}
+
+// compilingCalls are needed besides to read and fill the cache folder, and to
+// lock the door after that.
+var compilingCalls = [...]string{
+	"mmap", "mprotect", // machine code
+	"openat", "newfstatat", "fstat", "lseek", "pread64", "pwrite64", "getdents64", "fcntl", "getuid",
+	"mkdirat", "unlinkat", "renameat", "readlinkat", "fchmodat", "ftruncate", "fsync",
+	"epoll_create1", "eventfd2",
+	"landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp",
+}
+
+// threadFlags are exactly those that the Go runtime starts a thread with. Without
+// CLONE_THREAD it would be a process.
+const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND |
+	unix.CLONE_SYSVSEM | unix.CLONE_THREAD
+
+// compileFilter is the filter while a module is compiled.
+func compileFilter() (seccomp.Policy, error) {
+	return allowing(slices.Concat(runningCalls[:], compilingCalls[:]),
+		whose("clone", 0, seccomp.Equal, threadFlags),
+		whose("clone", 0, seccomp.Equal, threadFlags|unix.CLONE_SETTLS), // as on amd64
+		whose("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),
+		whose("prlimit64", 0, seccomp.Equal, 0), // of this process
+		whose("prctl", 0, seccomp.Equal, unix.PR_SET_VMA),
+		whose("prctl", 0, seccomp.Equal, unix.PR_SET_NO_NEW_PRIVS),
+	)
+}
+
+// runFilter is the filter while code of a module runs.
+func runFilter() (seccomp.Policy, error) {
+	return allowing(runningCalls[:],
+		whose("clone", 0, seccomp.Equal, threadFlags),
+		whose("clone", 0, seccomp.Equal, threadFlags|unix.CLONE_SETTLS), // as on amd64
+		whose("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),          // how the scheduler interrupts a thread
+		whose("mmap", 2, seccomp.BitsNotSet, unix.PROT_EXEC),
+		whose("mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC),
+		whose("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // the runtime names its mappings
+	)
+}
+
+// whose allows a call if an argument is as it should be.
+func whose(call string, argument uint32, is seccomp.Operation, value uint64) seccomp.NameWithConditions {
+	return seccomp.NameWithConditions{Name: call, Conditions: seccomp.ArgumentConditions{
+		{Argument: argument, Operation: is, Value: value},
+	}}
+}
+
+// allowing is a policy of these calls and no others, of those this architecture
+// has. Calls numbered for another architecture are not allowed either.
+func allowing(names []string, conditions ...seccomp.NameWithConditions) (seccomp.Policy, error) {
+	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		return seccomp.Policy{}, fmt.Errorf("no list of system calls for %s", runtime.GOARCH)
+	}
+	here, err := arch.GetInfo(runtime.GOARCH)
+	if err != nil {
+		return seccomp.Policy{}, err
+	}
+	known := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, ok := here.SyscallNames[name]
+		return !ok
+	})
+	return seccomp.Policy{
+		DefaultAction: seccomp.ActionKillProcess,
+		Syscalls:      []seccomp.SyscallGroup{{Names: known, NamesWithCondtions: conditions, Action: seccomp.ActionAllow}},
+	}, nil
+}
