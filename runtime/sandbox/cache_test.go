@@ -261,3 +261,43 @@ func TestE22_SameBytesTwice(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 }
+
+// A cache that may only be read is used or left alone, and never changed.
+func TestReadOnlyCache(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	cached(t, dir)
+	entry := entries(t, dir)[0]
+	for _, test := range []struct {
+		name   string
+		damage func() error
+		stale  bool
+		log    string
+	}{
+		{"whole", func() error { return nil }, false, ""},
+		{"damaged", func() error { return os.WriteFile(entry, []byte("x"), 0o600) }, true, "damaged cache entry"},
+		{"of another engine", func() error {
+			o, _ := logged(dir)
+			folder, err := openCacheUnchecked(dir, o)
+			folder.seal()
+			return err
+		}, true, "the engine refuses"},
+		{"empty", func() error { return os.Remove(entry) }, true, ""},
+	} {
+		if err := test.damage(); err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Join(entries(t, dir), " ")
+		o, log := logged(dir)
+		o.CacheReadOnly = true
+		m := compiled(t, counter, o)
+		if out, _, err := run(t, m); err != nil || out != counted {
+			t.Errorf("%s: %q, %v", test.name, out, err)
+		}
+		if m.CacheStale() != test.stale || !strings.Contains(log.String(), test.log) {
+			t.Errorf("%s: stale %v, logged %q", test.name, m.CacheStale(), log)
+		}
+		if after := strings.Join(entries(t, dir), " "); after != before {
+			t.Errorf("%s: %q became %q", test.name, before, after)
+		}
+	}
+}

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 			os.Exit(stubbornMain())
 		case asParent:
 			os.Exit(parentMain(os.Args[2:]))
+		case asProbe:
+			os.Exit(probeMain(os.Args[2:]))
 		}
 	}
 	code := workertest.Main(m)

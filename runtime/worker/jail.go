@@ -35,18 +35,21 @@ const (
 	JailOOMScore       = "oom score"         // short of memory, the system ends the worker, not us
 	JailNotDumpable    = "not dumpable"      // other processes of the user cannot look into it
 	JailLimits         = "resource limits"
-	JailFiles          = "landlock"            // no files but the module's own cache folder
-	JailCalls          = "seccomp"             // no system calls but those on a list
-	JailNoFiles        = "landlock, running"   // no files at all
-	JailFewCalls       = "seccomp, running"    // a shorter list: no files, no new machine code
-	JailNoNewOpenFiles = "descriptors, closed" // none can be opened any more
+	JailFiles          = "landlock"               // no files but the module's own cache folder
+	JailCalls          = "seccomp"                // no system calls but those on a list
+	JailNoFiles        = "landlock while running" // no files at all
+	JailFewCalls       = "seccomp while running"  // a shorter list: no files, no new machine code
+	JailNoNewOpenFiles = "no new descriptors"     // none can be opened any more
 )
 
-// walls are the features without which a jail does not hold.
-var walls = [...]string{JailNoNewPrivs, JailFiles, JailCalls, JailNoFiles, JailFewCalls}
+// walls are the features without which a jail does not hold. The first ones have
+// to be there before a module is read.
+const (
+	allWalls   = 5
+	firstWalls = 3
+)
 
-// firstWalls is how many of walls there have to be before a module is read.
-const firstWalls = 3
+var walls = [allWalls]string{JailNoNewPrivs, JailFiles, JailCalls, JailNoFiles, JailFewCalls}
 
 // ErrNoJail is what [Pool.Jail] and a pool with RequireJail report where workers
 // cannot be confined.
@@ -54,19 +57,30 @@ var ErrNoJail = errors.New("workers cannot be jailed on this machine")
 
 // Err returns nil if both layers hold, and else an [ErrNoJail] that names what is
 // missing.
-func (j Jail) Err() error { return j.missing(walls[:]) }
-
-func (j Jail) missing(wanted []string) error {
-	var lack []string
-	for _, name := range wanted {
-		if f := j.feature(name); !f.Held {
-			lack = append(lack, f.String())
-		}
-	}
+func (j Jail) Err() error {
+	lack := j.missing(allWalls)
 	if len(lack) == 0 {
 		return nil
 	}
+	for i, name := range lack {
+		lack[i] = j.feature(name).String()
+	}
 	return fmt.Errorf("%w: %s", ErrNoJail, strings.Join(lack, "; "))
+}
+
+// missing returns which of the first n walls are not there.
+func (j Jail) missing(n int) (lack []string) {
+	for _, name := range walls[:n] {
+		if !j.feature(name).Held {
+			lack = append(lack, name)
+		}
+	}
+	return lack
+}
+
+// failure is what callers are told who may not know how this machine is set up.
+func (j Jail) failure() *abi.Failure {
+	return abi.Failf(abi.ClassInternal, "%v: it lacks %s; \"hutch doctor\" says more", ErrNoJail, strings.Join(j.missing(allWalls), ", "))
 }
 
 // feature returns what is known of the one called name.

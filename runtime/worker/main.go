@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect"
 )
 
@@ -61,11 +60,8 @@ func loadDialect(log *slog.Logger) loader {
 			return nil, loadReport{}, err
 		}
 		jail := enter(head)
-		if err := jail.missing(walls[:firstWalls]); head.RequireJail && err != nil {
-			return nil, loadReport{}, abi.Failf(abi.ClassInternal, "%s", err)
-		}
-		if head.Probe {
-			jail.seal()
+		if head.Probe || head.RequireJail && len(jail.missing(firstWalls)) > 0 {
+			jail.seal() // the report is what is wanted, or all there will be
 			return nil, loadReport{Jail: jail}, nil
 		}
 		g, err := dialect.Load(ctx, wasm, dialect.Options{
@@ -75,8 +71,8 @@ func loadDialect(log *slog.Logger) loader {
 			return nil, loadReport{}, err
 		}
 		jail.seal()
-		if err := jail.Err(); head.RequireJail && err != nil {
-			return nil, loadReport{}, abi.Failf(abi.ClassInternal, "%s", err)
+		if head.RequireJail && jail.Err() != nil {
+			return nil, loadReport{Jail: jail}, nil
 		}
 		return g, loadReport{Jail: jail, CacheStale: g.CacheStale()}, nil
 	}

@@ -228,9 +228,9 @@ func (s *slot) load() (*process, *abi.Failure) {
 		return nil, failure
 	}
 	pool.observe(report.Jail)
-	if err := report.Jail.Err(); pool.o.RequireJail && err != nil {
-		p.end(endJail)
-		return nil, abi.Failf(abi.ClassInternal, "%s", err)
+	if pool.o.RequireJail && report.Jail.Err() != nil {
+		p.end(endStart)
+		return nil, report.Jail.failure()
 	}
 	entry.finish(report.CacheStale)
 	return p, nil

@@ -4,6 +4,7 @@
 package workertest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,8 +21,12 @@ const Env = "HUTCH_TEST_WORKER"
 
 const source = "github.com/hutch-run/hutch/cmd/hutch-worker"
 
-// program holds what was built: a constant of the process, found on first use.
-var program = sync.OnceValues(build)
+// program and tester hold what was built: constants of the process, found on
+// first use.
+var (
+	program = sync.OnceValues(build)
+	tester  = sync.OnceValues(buildTester)
+)
 
 // Command returns the command that starts a worker, for worker.Options. Tests of
 // a package that calls it run under [Main], which removes the program again.
@@ -34,10 +39,27 @@ func Command(t testing.TB) []string {
 	return []string{path}
 }
 
+// Tester returns the path of the calling package's own test program, without the
+// race detector and without C, for a test that needs a process of its own making
+// to be like a worker. Tests of the package run under [Main].
+func Tester(t testing.TB) string {
+	t.Helper()
+	path, err := tester()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Main runs m's tests and removes what [Command] built. It returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(workertest.Main(m)) }
 func Main(m *testing.M) int {
+	// A process that was killed may have had our number, and left its programs.
+	if err := errors.Join(os.RemoveAll(folder()), os.Mkdir(folder(), 0o700)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	defer func() {
 		// What cannot be removed is a file in the system's temporary folder.
 		_ = os.RemoveAll(folder())
@@ -57,21 +79,22 @@ func build() (string, error) {
 		}
 		return path, nil
 	}
-	// A process that was killed may have had our number, and left its program.
-	if err := os.RemoveAll(folder()); err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(folder(), 0o700); err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder(), "hutch-worker")
+	return compiled("hutch-worker", "build", source)
+}
+
+// buildTester relies on a test's working folder being its package's.
+func buildTester() (string, error) { return compiled("tester", "test", "-c", ".") }
+
+// compiled runs the go command's verb and returns the program it made.
+func compiled(name, verb string, args ...string) (string, error) {
+	path := filepath.Join(folder(), name)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, source)
+	cmd := exec.Command("go", append([]string{verb, "-trimpath", "-o", path}, args...)...)
 	cmd.Env = append(os.Environ(), "GOFLAGS="+withoutRace(os.Getenv("GOFLAGS")), "CGO_ENABLED=0", "GOOS=", "GOARCH=")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build a worker: %w\n%s", err, text)
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, text)
 	}
 	return path, nil
 }
