@@ -12,7 +12,7 @@ LINT := -modfile=.ci/tools.mod golangci-lint
 SOAK ?= 10m
 
 .DELETE_ON_ERROR:
-.PHONY: need-go hutch run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
+.PHONY: need-go hutch slim run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
 	bench soak fmt clean
 
 need-go:
@@ -20,9 +20,15 @@ need-go:
 		echo 'hutch: hint: install Go 1.26 or later from https://go.dev/dl' >&2; exit 1; }
 
 # The go command decides what is stale, so these are no file targets.
-hutch: need-go
+hutch: need-go slim
 	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
+
+# The worker that bin/hutch carries on Linux. What it was built as is written last.
+slim: need-go
+	@rm -f cmd/hutch/slim/built
+	@$(BUILD) -o cmd/hutch/slim/hutch-worker ./cmd/hutch-worker
+	@echo '$(VERSION)' "$$(go env GOOS) $$(go env GOARCH)" > cmd/hutch/slim/built
 
 ## run: build the tools and the program, then serve on loopback; ARGS are
 ## further flags, as in make run ARGS='--addr 127.0.0.1:9000'
@@ -103,4 +109,4 @@ fmt:
 	@go tool $(LINT) fmt --enable gofmt,goimports
 
 clean:
-	rm -rf bin tools-wasm/*.wasm tools-wasm/index.json
+	rm -rf bin tools-wasm/*.wasm tools-wasm/index.json cmd/hutch/slim/built cmd/hutch/slim/hutch-worker

@@ -23,6 +23,8 @@ type Config struct {
 	Addr string
 	// addrFrom says who chose Addr, as toolsFrom does.
 	addrFrom string
+	// RequireJail runs modules in fully jailed workers or not at all.
+	RequireJail bool
 	// Limits bound calls, requests and workers.
 	Limits Limits
 }
@@ -43,6 +45,7 @@ const (
 	flagLog    = "log"
 	// flagTimeout is the limit of that name, for one call.
 	flagTimeout = "timeout"
+	flagJail    = "require-jail"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
@@ -56,6 +59,7 @@ func folderFlags() []cli.Flag {
 func stateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: flagState, Usage: "`DIR`: folder for caches and kept modules (default: hutch in your state folder; env HUTCH_STATE)"},
+		&cli.BoolFlag{Name: flagJail, Usage: "run no module where the system cannot confine its process (default: warn; env HUTCH_REQUIRE_JAIL)"},
 		&cli.StringFlag{Name: flagConfig, Usage: "`FILE`: configuration; read only if named (default: none; env HUTCH_CONFIG)"},
 	}
 }
@@ -115,6 +119,9 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 		if cfg.State = c.String(flagState); cfg.State == "" {
 			return usagef("--state: empty")
 		}
+	}
+	if c.IsSet(flagJail) {
+		cfg.RequireJail = c.Bool(flagJail)
 	}
 	if c.IsSet(flagAddr) {
 		cfg.Addr, cfg.addrFrom = c.String(flagAddr), "--"+flagAddr

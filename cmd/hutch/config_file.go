@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
+
+const keyJail = "require_jail"
 
 // maxConfigFile bounds what is read before anything is known about a file.
 const maxConfigFile = 1 << 20
@@ -43,6 +46,16 @@ var fileKeys = []struct {
 			return f.errorf(v, "%w", err)
 		}
 		cfg.addrFrom = f.path
+		return nil
+	}},
+	{keyJail, func(cfg *Config, f *configFile, v ast.Node) error {
+		text, err := f.text(v, keyJail)
+		if err != nil {
+			return err
+		}
+		if cfg.RequireJail, err = strconv.ParseBool(text); err != nil {
+			return f.errorf(v, "%s: %s is neither true nor false", keyJail, quoted(text))
+		}
 		return nil
 	}},
 	{"limits", func(cfg *Config, f *configFile, v ast.Node) error {

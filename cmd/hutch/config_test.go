@@ -92,6 +92,30 @@ func TestConfigPrecedence(t *testing.T) {
 	}
 }
 
+func TestRequireJail(t *testing.T) {
+	const file = "require_jail: true\n"
+	for _, c := range []struct {
+		body, env string
+		args      []string
+		want      bool
+	}{
+		{"", "", nil, false},
+		{file, "", nil, true},
+		{file, "false", nil, false},
+		{"", "1", nil, true},
+		{"", "", []string{"--require-jail"}, true},
+		{file, "1", []string{"--require-jail=false"}, false},
+	} {
+		cfg, err := readConfig(t, c.body, map[string]string{"HUTCH_REQUIRE_JAIL": c.env}, c.args...)
+		if err != nil || cfg.RequireJail != c.want {
+			t.Errorf("%+v: %v, %v", c, cfg.RequireJail, err)
+		}
+	}
+	if _, err := readConfig(t, "", map[string]string{"HUTCH_REQUIRE_JAIL": "maybe"}); err == nil {
+		t.Error("HUTCH_REQUIRE_JAIL=maybe is accepted")
+	}
+}
+
 func TestConfigFileIsReadOnlyIfNamed(t *testing.T) {
 	cfg, err := readConfig(t, "addr: 127.0.0.1:1\n", map[string]string{}, "--config", "")
 	if err != nil || cfg.Addr != defaultAddr {
@@ -104,10 +128,11 @@ func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, addr, limits"},
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, addr, require_jail, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", `hutch.yaml:2: mapping key "addr" already defined at [1:1]`},
+		{"no truth", "require_jail: maybe\n", `hutch.yaml:1: require_jail: "maybe" is neither true nor false`},
 		{"no unit", "limits:\n  memory: 64\n", `hutch.yaml:2: limits.memory: "64": ` + sizes},
 		{"decimal unit", "limits: {memory: 64MB}\n", `hutch.yaml:1: limits.memory: "64MB": ` + sizes},
 		{"negative size", "limits: {memory: -1MiB}\n", `hutch.yaml:1: limits.memory: "-1MiB": ` + sizes},

@@ -2,39 +2,58 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"syscall"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/worker"
 )
 
 // leastFiles is how many open files are few: each worker takes five, each
 // connection one.
 const leastFiles = 1024
 
-// checkPlatform reports what the kernel offers for confining workers, and how
-// many files may be open.
-func checkPlatform(context.Context, patient) []finding {
-	return []finding{landlock(), seccomp(), openFiles()}
+// checkPlatform reports what confines workers here, and how many files may be
+// open.
+func checkPlatform(ctx context.Context, who patient) []finding {
+	return append(checkJail(ctx, who), openFiles())
 }
 
-// landlock asks for the version of the interface: landlock_create_ruleset(2)
-// without attributes and with the flag LANDLOCK_CREATE_RULESET_VERSION.
-func landlock() finding {
-	const createRuleset, askVersion = 444, 1 // one number on every architecture Go has
-	version, _, failed := syscall.Syscall(createRuleset, 0, 0, askVersion)
-	if failed != 0 {
-		return finding{"landlock", verdictWarn, "not available: " + failed.Error(), "add landlock to the kernel's lsm= parameter"}
+// checkJail starts a worker and asks it.
+func checkJail(ctx context.Context, who patient) []finding {
+	jail, err := askForJail(ctx, who)
+	if err != nil {
+		return []finding{{"jail", verdictFail, err.Error(), hintOf(err)}}
 	}
-	return finding{"landlock", verdictOK, fmt.Sprintf("interface version %d; not used by this version of hutch yet", version), ""}
+	var out []finding
+	for _, f := range jail.Features {
+		found := finding{"jail", verdictOK, f.String(), ""}
+		if !f.Held {
+			found.Status, found.Do = verdictWarn, jailHints[f.Name]
+		}
+		out = append(out, found)
+	}
+	return out
 }
 
-func seccomp() finding {
-	body, err := os.ReadFile("/proc/sys/kernel/seccomp/actions_avail")
-	if err != nil || !strings.Contains(string(body), "kill_process") {
-		return finding{"seccomp", verdictWarn, "filters are not available in this kernel", ""}
+func askForJail(ctx context.Context, who patient) (_ worker.Jail, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	who.cfg.RequireJail = false // what there is shall be shown
+	bench, err := openWorkbench(who.cfg, who.p)
+	if err != nil {
+		return worker.Jail{}, err
 	}
-	return finding{"seccomp", verdictOK, "available; not used by this version of hutch yet", ""}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	return bench.pool.Jail(ctx)
+}
+
+// jailHints say how to get what is missing.
+var jailHints = map[string]string{
+	worker.JailOOMScore: "make /proc readable to hutch",
+	worker.JailFiles:    "use Linux 5.13 or later, with landlock among the kernel's lsm= parameter",
+	worker.JailCalls:    "use Linux 5.7 or later on amd64 or arm64, where hutch may set seccomp filters",
 }
 
 func openFiles() finding {

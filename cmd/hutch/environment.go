@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -16,11 +17,12 @@ const (
 	envAddr   = "HUTCH_ADDR"
 	envConfig = "HUTCH_CONFIG"
 	envLog    = "HUTCH_LOG"
+	envJail   = "HUTCH_REQUIRE_JAIL"
 	// envLimit starts the name of a limit, in upper case.
 	envLimit = "HUTCH_LIMIT_"
 )
 
-var envNames = []string{envTools, envState, envAddr, envConfig, envLog}
+var envNames = []string{envTools, envState, envAddr, envConfig, envLog, envJail}
 
 // foreignEnv are variables that start like ours and are not: those that
 // Kubernetes sets for a service called hutch, and those of our own tests.
@@ -38,6 +40,13 @@ func (cfg *Config) fromEnv(p program) error {
 	}
 	if v := p.env(envAddr); v != "" {
 		cfg.Addr, cfg.addrFrom = v, envAddr
+	}
+	if v := p.env(envJail); v != "" {
+		on, err := strconv.ParseBool(v)
+		if err != nil {
+			return usagef("%s: %s is neither true nor false", envJail, quoted(v))
+		}
+		cfg.RequireJail = on
 	}
 	environ := slices.Sorted(slices.Values(p.environ()))
 	for _, entry := range environ {

@@ -78,10 +78,32 @@ func (cfg Config) verdicts() string {
 	return fmt.Sprintf("%s, memory %d", readBuildInfo(), cfg.Limits.Call.MemoryBytes)
 }
 
+// newPool opens a pool of workers. One whose workers cannot be jailed, though
+// they have to be, is an error before any module is touched.
 func newPool(cfg Config, st state, command []string, log *slog.Logger) (*worker.Pool, error) {
-	return worker.NewPool(worker.Options{
-		Command: command, CacheDir: st.compiled(), MemoryBudget: cfg.Limits.Workers, Logger: log,
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	pool, err := worker.NewPool(worker.Options{
+		Command: command, Image: slimWorker(log), CacheDir: st.compiled(), MemoryBudget: cfg.Limits.Workers,
+		RequireJail: cfg.RequireJail, Logger: log,
 	})
+	if err != nil || !cfg.RequireJail {
+		return pool, err
+	}
+	jail, err := pool.Jail(context.Background()) // bounds itself
+	if err == nil {
+		err = jail.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(unjailed(err), pool.Close())
+	}
+	return pool, nil
+}
+
+func unjailed(err error) error {
+	return hinted(fmt.Errorf("--%s: %w", flagJail, err),
+		"see what is missing with \"hutch doctor\", or leave --%s away and run only modules you trust", flagJail)
 }
 
 // Run watches the folders and admits what it finds until ctx ends. The first

@@ -25,7 +25,7 @@ type child struct {
 // child gets its death signal when the thread that made it ends, not only when
 // the process does.
 type spawner struct {
-	command []string
+	starter starter
 	jobs    chan chan<- spawned
 	done    chan struct{}
 }
@@ -35,17 +35,18 @@ type spawned struct {
 	err   error
 }
 
-func newSpawner(command []string) *spawner {
-	return &spawner{command: command, jobs: make(chan chan<- spawned), done: make(chan struct{})}
+func newSpawner(s starter) *spawner {
+	return &spawner{starter: s, jobs: make(chan chan<- spawned), done: make(chan struct{})}
 }
 
 // run serves until it is stopped.
 func (s *spawner) run() {
 	defer close(s.done)
+	defer s.starter.close()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for reply := range s.jobs {
-		c, err := startChild(s.command)
+		c, err := s.starter.start()
 		reply <- spawned{c, err}
 	}
 }

@@ -105,7 +105,7 @@ func (j *Jail) note(name, found string, err error) {
 	if err != nil {
 		found = err.Error()
 	}
-	j.Features = append(j.Features, JailFeature{Name: name, Held: err == nil, Found: oneLine(found, 200)})
+	j.Features = append(j.Features, JailFeature{Name: name, Held: err == nil, Found: abi.OneLine(found, 200)})
 }
 
 // loadReport is the answer to a load.
@@ -129,7 +129,7 @@ func decodeReport(body []byte) (loadReport, error) {
 		return loadReport{}, fmt.Errorf("load report: %w", err)
 	}
 	for i, f := range r.Jail.Features {
-		r.Jail.Features[i] = JailFeature{Name: oneLine(f.Name, 64), Held: f.Held, Found: oneLine(f.Found, 200)}
+		r.Jail.Features[i] = JailFeature{Name: abi.OneLine(f.Name, 64), Held: f.Held, Found: abi.OneLine(f.Found, 200)}
 	}
 	return r, nil
 }

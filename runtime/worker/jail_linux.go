@@ -26,6 +26,8 @@ const (
 // its cache folder, and no more. It ends nothing but says what is not in force.
 func enter(head loadHead) Jail {
 	var j Jail
+	// What the kernel calls it when memory runs short; without it, it calls it "exe".
+	_ = os.WriteFile("/proc/self/comm", []byte("hutch-worker"), 0)
 	j.note(JailOOMScore, "1000", os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0))
 	j.note(JailLimits, "", limitFiles(head))
 	// After this the files in /proc/self are root's.

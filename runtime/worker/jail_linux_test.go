@@ -85,9 +85,10 @@ func (p probeAt) restore(t *testing.T) {
 // attempt says what becomes of an attempt in a jail.
 func attempt(t *testing.T, p probeAt, jail, name string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // for liveness only
+	program := workertest.Tester(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for liveness only
 	defer cancel()
-	cmd := exec.CommandContext(ctx, workertest.Tester(t), asProbe, jail, name, p.dir)
+	cmd := exec.CommandContext(ctx, program, asProbe, jail, name, p.dir)
 	cmd.Env, cmd.WaitDelay = []string{}, time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var words strings.Builder
@@ -198,6 +199,8 @@ func TestWalls(t *testing.T) {
 		{"seccomp, running", "make executable", killed, 0},
 		{"limits", "write the cache", done, 0}, // an empty file
 		{"limits", "write to a file", "file too large", 0},
+		{"limits", "open many files", "too many open files", 0},
+		{"none", "open many files", done, 0},
 		{"closed", "read the cache", "too many open files", 0},
 		{"closed", "copy a descriptor", "too many open files", 0},
 		{"not dumpable", "be closed to look into", done, 0},

@@ -163,6 +163,7 @@ var attempts = map[string]func(probeAt) error{
 
 	"executable mapping": func(probeAt) error { return mapped(unix.PROT_READ | unix.PROT_EXEC) },
 	"make executable":    func(probeAt) error { return protected(unix.PROT_READ | unix.PROT_EXEC) },
+	"open many files":    func(probeAt) error { return openMany(maxOpenFiles) },
 	"copy a descriptor":  func(probeAt) error { _, err := unix.Dup(0); return err },
 	"write to a file":    func(p probeAt) error { return grow(p) },
 	"file in memory":     func(probeAt) error { _, err := unix.MemfdCreate("probe", 0); return err },
@@ -273,6 +274,15 @@ func protected(protection int) error {
 		return err
 	}
 	return unix.Mprotect(page, protection)
+}
+
+func openMany(n int) error {
+	for range n {
+		if _, err := unix.Dup(0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func grow(p probeAt) error {
