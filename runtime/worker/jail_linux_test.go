@@ -356,7 +356,7 @@ func loadUnjailed(log *slog.Logger) loader {
 }
 
 // BenchmarkJail is a start until a cached module is described, with a jail and
-// without, in turns.
+// without.
 func BenchmarkJail(b *testing.B) {
 	needJail(b, 1)
 	m := asModule("echo.wasm", dialecttest.Module{}.Bytes())
