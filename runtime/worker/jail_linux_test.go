@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/elastic/go-seccomp-bpf/arch"
 	landlocksys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -321,6 +322,22 @@ func TestKernelWithoutLandlock(t *testing.T) {
 	jail, err := strict.Jail(t.Context())
 	if err != nil || !errors.Is(jail.Err(), ErrNoJail) {
 		t.Errorf("%+v, %v", jail, err)
+	}
+}
+
+// The lists name calls that every architecture they are for has.
+func TestCallsAreKnown(t *testing.T) {
+	for _, goarch := range filteredArchitectures {
+		is, err := arch.GetInfo(goarch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := slices.Concat(runningCalls[:], compilingCalls[:], []string{"clone", "tgkill", "prlimit64", "prctl"})
+		for _, name := range namedFor(goarch, names) {
+			if _, ok := is.SyscallNames[name]; !ok {
+				t.Errorf("%s has no %s", goarch, name)
+			}
+		}
 	}
 }
 
