@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/hutch-run/hutch/runtime/worker/workertest"
 )
 
 const diesWithParent = true
@@ -74,11 +76,8 @@ func TestHygiene(t *testing.T) {
 		}
 	}()
 
-	p := newReal(t, Options{})
-	if _, err := p.Describe(t.Context(), doing()); err != nil {
-		t.Fatal(err)
-	}
-	pid := p.processes()[0].child.pid
+	// Once it has a module, nobody but root may look so closely.
+	pid := greeted(t)
 	proc := fmt.Sprintf("/proc/%d", pid)
 	if env, err := os.ReadFile(proc + "/environ"); err != nil || len(env) > 0 {
 		t.Errorf("environment %q, %v, want none", env, err)
@@ -103,7 +102,33 @@ func TestHygiene(t *testing.T) {
 	if dir, err := os.Readlink(proc + "/cwd"); err != nil || dir != "/" {
 		t.Errorf("working folder %s, %v", dir, err)
 	}
-	limits, err := os.ReadFile(proc + "/limits")
+}
+
+// greeted starts a worker that waits for its module, until the test ends.
+func greeted(t *testing.T) (pid int) {
+	t.Helper()
+	c, err := startChild(workertest.Command(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.kill()
+		_ = c.wait() // it was killed
+		_, _ = c.in.Close(), c.out.Close()
+	})
+	if h, err := readHeader(c.out); err != nil || h.kind != kindHello {
+		t.Fatalf("first frame %+v, %v, want a hello", h, err)
+	}
+	return c.pid
+}
+
+// What the parent asks for reaches the kernel.
+func TestMemoryLimitIsSet(t *testing.T) {
+	p := newReal(t, Options{})
+	if _, err := p.Describe(t.Context(), doing()); err != nil {
+		t.Fatal(err)
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", p.processes()[0].child.pid))
 	if err != nil {
 		t.Fatal(err)
 	}
