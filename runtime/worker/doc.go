@@ -36,4 +36,10 @@
 // One goroutine reads and never writes; each call runs in its own and writes its
 // frames under one mutex. So a worker always drains its input, and the two sides
 // cannot wait for each other.
+//
+// Before it looks at its module a worker puts on the first layer of its jail
+// (enter), and the second (seal) before it answers the load; no code of a module
+// runs before that answer. Neither comes off again. What is in force stands in the
+// answer, and [Pool.Jail] hands it on. The module's folder in the cache is the one
+// thing a worker sees of the file system, and the parent alone moves it to its place.
 package worker
