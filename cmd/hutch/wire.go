@@ -19,8 +19,9 @@ import (
 // App is what a [Config] becomes: folders are watched, what is found in them is
 // admitted to a registry, and the registry's modules run in workers.
 //
-// [App.Run] is one goroutine that watches and admits, and has one that tidies.
-// Everything else may be used from any goroutine, while Run runs or without it.
+// [App.Run] is one goroutine that watches and admits, and has one that tidies and
+// one that tries again what failed in passing. Everything else may be used from any
+// goroutine, while Run runs or without it.
 type App struct {
 	cfg     Config
 	log     *slog.Logger
@@ -117,9 +118,10 @@ func (a *App) Run(ctx context.Context) {
 	}
 	close(a.ready)
 	tidied := launch(func() error { a.tidy(ctx); return nil })
+	retried := launch(func() error { a.retry(ctx); return nil })
 	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
-	if err := <-tidied; err != nil {
-		a.log.Error("tidying", "error", err)
+	if err := errors.Join(<-tidied, <-retried); err != nil {
+		a.log.Error("looking after modules", "error", err)
 	}
 }
 
@@ -136,6 +138,23 @@ func (a *App) apply(ctx context.Context, found []tool.Candidate) {
 	a.modules.Apply(ctx, all)
 	if a.Ready() == nil { // what was there from the start is summed up
 		a.logChanges(before, a.modules.Modules())
+	}
+}
+
+// retryEvery is how often modules are tried again that failed through no fault
+// of their own. A worker that keeps failing is rested by its pool besides.
+const retryEvery = 15 * time.Second
+
+func (a *App) retry(ctx context.Context) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.modules.Retry(ctx)
+		}
 	}
 }
 

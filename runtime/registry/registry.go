@@ -112,6 +112,10 @@ func New(o Options) (*Registry, error) {
 func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
 	r.applying.Lock()
 	defer r.applying.Unlock()
+	r.apply(ctx, candidates)
+}
+
+func (r *Registry) apply(ctx context.Context, candidates []tool.Candidate) {
 	if r.closed.Load() {
 		return
 	}
@@ -125,6 +129,26 @@ func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
 	r.publish(base, wanted)
 	r.forget()
 	r.cache.prune()
+}
+
+// Retry tries again what failed for a reason that says nothing about the module,
+// such as a worker that was lost; without any it does nothing.
+func (r *Registry) Retry(ctx context.Context) {
+	r.applying.Lock()
+	defer r.applying.Unlock()
+	if wanted, again := r.passing(); again {
+		r.apply(ctx, wanted)
+	}
+}
+
+// passing reports whether a verdict may be another next time, and what is wanted.
+func (r *Registry) passing() (wanted []tool.Candidate, again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.verdicts {
+		again = again || v.passing
+	}
+	return r.wanted, again
 }
 
 func shippedFirst(candidates []tool.Candidate) []tool.Candidate {

@@ -448,6 +448,23 @@ func TestToolsOfAModuleThatAsksForNothingAreListedAsPure(t *testing.T) {
 	}
 }
 
+func TestWhatFailedInPassingIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	c, bad := w.offers("x.wasm", "1", "x"), w.offers("y.wasm", "1", "y")
+	w.workers.fail[c.Digest] = abi.Failf(abi.ClassWorkerLost, "lost")
+	w.workers.fail[bad.Digest] = abi.Failf(abi.ClassModule, "broken")
+	w.apply(c, bad)
+	w.says("x.wasm", tool.Rejected, "lost")
+	w.workers.fail[c.Digest] = nil
+	w.Retry(t.Context())
+	w.says("x.wasm", tool.Ready, "")
+	asked := len(w.workers.described)
+	w.Retry(t.Context())
+	if n := len(w.workers.described); n != asked {
+		t.Errorf("described %d times more, though nothing failed in passing", n-asked)
+	}
+}
+
 // A module that hangs while it describes itself keeps nobody from the others,
 // and may not do so for as long as a call may take.
 func TestD19_OneThatHangsHoldsUpNoOther(t *testing.T) {
