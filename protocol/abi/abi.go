@@ -130,6 +130,9 @@ type Invocation struct {
 	Arguments json.RawMessage
 	// Config holds the values that a guest reads with config_get.
 	Config map[string]string
+	// Line says with whom the call waits if it has to: calls of one line are
+	// served in order, and lines take turns. It is not told to the guest.
+	Line string
 	// Limits bound this call; zero fields mean the defaults.
 	Limits Limits
 	// Host serves gated operations; nil refuses all of them.

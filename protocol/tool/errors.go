@@ -21,6 +21,9 @@ var (
 	ErrCancelled = errors.New("cancelled")
 	// ErrLimit: a limit other than time was hit.
 	ErrLimit = errors.New("limit")
+	// ErrBusy: too many calls of the tool's module wait already, or came in the
+	// last second. Nothing was started; the text says when to try again.
+	ErrBusy = errors.New("busy")
 	// ErrFailed: the tool broke: it trapped, or answered what it may not.
 	ErrFailed = errors.New("tool failed")
 	// ErrUnavailable: hutch could not run the tool now; trying again may help.
@@ -36,3 +39,13 @@ type notFoundError struct{ name string }
 
 func (e *notFoundError) Error() string { return "Tool not found: " + e.name }
 func (e *notFoundError) Unwrap() error { return ErrNotFound }
+
+// LimitOf returns the name of the limit that err is about, as a configuration
+// spells it below "limits", or "" if it is about none.
+func LimitOf(err error) string {
+	var limited interface{ Limit() string }
+	if errors.As(err, &limited) {
+		return limited.Limit()
+	}
+	return ""
+}

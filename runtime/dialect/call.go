@@ -56,7 +56,7 @@ func request(in abi.Invocation) ([]byte, error) {
 	const start, middle, end = `{"method":"tools/call","params":{"name":`, `,"arguments":`, `}}`
 	size := len(start) + len(name) + len(middle) + len(arguments) + len(end)
 	if size > in.Limits.InputBytes {
-		return nil, abi.Failf(abi.ClassLimit, "input of %d bytes, at most %d; pass less", size, in.Limits.InputBytes)
+		return nil, abi.Exceeded(abi.ClassLimit, abi.LimitInput, "input of %d bytes, at most %d", size, in.Limits.InputBytes)
 	}
 	b := make([]byte, 0, size)
 	b = append(append(b, start...), name...)
@@ -83,7 +83,7 @@ func (c *call) ask(ctx context.Context, op abi.Op, size int, body func() ([]byte
 	c.hostCalls++
 	switch {
 	case c.hostCalls > c.limits.HostCalls:
-		return refuse(abi.Limit, op, "host calls are used up: at most %d in one call", c.limits.HostCalls)
+		return refuse(abi.Limit, op, "host calls are used up: at most %d in one call (%s)", c.limits.HostCalls, abi.LimitHostCalls.Key())
 	case size > maxRequestBytes:
 		return refuse(abi.Limit, op, "request of %d bytes, at most %d", size, maxRequestBytes)
 	case c.host == nil:

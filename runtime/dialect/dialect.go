@@ -135,7 +135,7 @@ func (g *Guest) Call(ctx context.Context, callID uint64, in abi.Invocation) ([]b
 	c := newCall(callID, input, in)
 	out, err := g.invoke(ctx, "call", c)
 	if over := (&overLimit{}); errors.As(err, &over) {
-		err = abi.Failf(abi.ClassLimit, "result: more than %d bytes; ask the tool for less", over.most)
+		err = abi.Exceeded(abi.ClassLimit, abi.LimitOutput, "result: more than %d bytes", over.most)
 	}
 	return out, c.usage(), plain(err)
 }

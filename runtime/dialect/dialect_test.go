@@ -104,7 +104,7 @@ func TestFailures(t *testing.T) {
 		{"initializer traps", mod{Initialize: steps(dialecttest.Trap())}, "trap: trapped: unreachable"},
 		{"start traps", mod{Start: steps(dialecttest.Trap())}, "trap: does not start: trapped: unreachable"},
 		{"output over its limit", mod{Do: steps(dialecttest.Output(2 << 20))},
-			"limit: result: more than 1048576 bytes; ask the tool for less"},
+			"limit: result: more than 1048576 bytes (limits.output)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

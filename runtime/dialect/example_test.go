@@ -34,20 +34,20 @@ func call(in abi.Invocation, steps ...dialecttest.Step) {
 }
 
 // A result may have so many bytes. Nothing is cut off: half a JSON text is none.
-func ExampleGuest_Call_outputLimit() {
+func ExampleLimits_output() {
 	call(abi.Invocation{Limits: abi.Limits{OutputBytes: 10_000}}, dialecttest.Output(20_000))
-	// Output: limit: result: more than 10000 bytes; ask the tool for less
+	// Output: limit: result: more than 10000 bytes (limits.output)
 }
 
 // A call that is too large is refused before the guest is started.
-func ExampleGuest_Call_inputLimit() {
+func ExampleLimits_input() {
 	arguments := json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`)
 	call(abi.Invocation{Tool: "echo", Arguments: arguments, Limits: abi.Limits{InputBytes: 500}}, dialecttest.Echo())
-	// Output: limit: input of 1063 bytes, at most 500; pass less
+	// Output: limit: input of 1063 bytes, at most 500 (limits.input)
 }
 
 // Log lines are cut, and more than so many are counted and dropped.
-func ExampleGuest_Call_logLimit() {
+func ExampleLimits_logLines() {
 	in := abi.Invocation{
 		Limits: abi.Limits{LogLines: 2, LogLineBytes: 12},
 		Log:    func(level abi.LogLevel, line string) { fmt.Println(level, line) },
@@ -56,13 +56,13 @@ func ExampleGuest_Call_logLimit() {
 	// Output:
 	// 2 still wor…
 	// 2 still wor…
-	// 3 ... 998 more lines dropped: at most 2 are kept of one call
+	// 3 ... 998 more lines dropped: at most 2 are kept of one call (limits.log_lines)
 	// {} {LogLines:1000 HostCalls:0}
 }
 
 // Gated operations over their number are not done. The guest reads why, and may
 // still answer.
-func ExampleGuest_Call_hostCallLimit() {
+func ExampleLimits_hostCalls() {
 	done := 0
 	in := abi.Invocation{
 		Limits: abi.Limits{HostCalls: 3},
@@ -74,13 +74,13 @@ func ExampleGuest_Call_hostCallLimit() {
 	call(in, dialecttest.Op(abi.OpKVGet, 50, `{"key":"a"}`))
 	fmt.Println(done, "done")
 	// Output:
-	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call"}}} {LogLines:0 HostCalls:50}
+	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call (limits.host_calls)"}}} {LogLines:0 HostCalls:50}
 	// 3 done
 }
 
 // Memory grows to its limit and no further; what a guest makes of that is its
 // own affair.
-func ExampleGuest_Call_memoryLimit() {
+func ExampleLimits_memory() {
 	call(abi.Invocation{Limits: abi.Limits{MemoryBytes: 4 << 20}}, dialecttest.Grow(1000), dialecttest.Write("{}"))
 	// Output: guest: no memory
 }

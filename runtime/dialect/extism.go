@@ -122,13 +122,13 @@ func (s *extismState) give(what string, b []byte) uint64 {
 	at := s.arena.put(b)
 	if at == 0 && len(b) > 0 {
 		s.starve(uint64(len(b)))
-		s.spoil(abi.Failf(abi.ClassLimit, "%s of %d bytes does not fit the tool's Extism memory of %d bytes", what, len(b), s.arena.most))
+		s.spoil(abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "%s of %d bytes does not fit the tool's Extism memory of %d bytes", what, len(b), s.arena.most))
 	}
 	return at
 }
 
 func (s *extismState) starve(n uint64) {
-	s.starved = abi.Failf(abi.ClassLimit, "the tool asked for %d more bytes of Extism memory; it has %d blocks, and at most %d bytes", n, len(s.arena.blocks), s.arena.most)
+	s.starved = abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "the tool asked for %d more bytes of Extism memory; it has %d blocks, and at most %d bytes", n, len(s.arena.blocks), s.arena.most)
 }
 
 func extismAlloc(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {

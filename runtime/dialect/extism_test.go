@@ -109,9 +109,9 @@ func TestExtismAnswer(t *testing.T) {
 		{"store outside", func(w *wall) { w.call("store_u8", w.block("1234567")+8, 1) }, 0,
 			"trap: store: 1 bytes at 24 lie outside the tool's Extism memory"},
 		{"store into what was refused", func(w *wall) { w.call("store_u8", w.call("alloc", 1<<21), 1) }, 0,
-			"limit: the tool asked for 2097152 more bytes of Extism memory; it has 0 blocks, and at most 1048576 bytes"},
+			"limit: the tool asked for 2097152 more bytes of Extism memory; it has 0 blocks, and at most 1048576 bytes (limits.memory)"},
 		{"output in what was refused", func(w *wall) { w.call("output_set", w.call("alloc", -1), 5) }, 0,
-			"limit: the tool asked for 18446744073709551615 more bytes of Extism memory; it has 0 blocks, and at most 1048576 bytes"},
+			"limit: the tool asked for 18446744073709551615 more bytes of Extism memory; it has 0 blocks, and at most 1048576 bytes (limits.memory)"},
 		{"refused, and less instead", func(w *wall) {
 			w.call("alloc", 1<<21)
 			w.call("output_set", w.block("answer"), 6)
@@ -138,7 +138,7 @@ func TestExtismInputDoesNotFit(t *testing.T) {
 	if at := w.call("input_offset"); at != 0 {
 		t.Errorf("the input is at %d", at)
 	}
-	want := "limit: the input of 131072 bytes does not fit the tool's Extism memory of 65536 bytes"
+	want := "limit: the input of 131072 bytes does not fit the tool's Extism memory of 65536 bytes (limits.memory)"
 	if _, err := w.c.extismAnswer(0); err == nil || err.Error() != want {
 		t.Errorf("no input, and the answer counts: %v", err)
 	}
@@ -297,7 +297,7 @@ func TestInputOverItsLimit(t *testing.T) {
 	load(t, mod{}, func(t *testing.T, g *Guest) {
 		in := abi.Invocation{Tool: "a", Limits: abi.Limits{InputBytes: 100}, Arguments: json.RawMessage(`"` + strings.Repeat("x", 200) + `"`)}
 		_, _, err := g.Call(t.Context(), 1, in)
-		if want := "limit: input of 260 bytes, at most 100; pass less"; err == nil || err.Error() != want || !errors.Is(err, &abi.Failure{Class: abi.ClassLimit}) {
+		if want := "limit: input of 260 bytes, at most 100 (limits.input)"; err == nil || err.Error() != want || !errors.Is(err, &abi.Failure{Class: abi.ClassLimit}) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -29,7 +29,7 @@ func (j *journal) write(level abi.LogLevel, line []byte) {
 // close says how many lines were dropped, if any were.
 func (j *journal) close() {
 	if j.emit != nil && j.lines > j.mostLines {
-		j.emit(abi.Warn, fmt.Sprintf("... %d more lines dropped: at most %d are kept of one call", j.lines-j.mostLines, j.mostLines))
+		j.emit(abi.Warn, fmt.Sprintf("... %d more lines dropped: at most %d are kept of one call (%s)", j.lines-j.mostLines, j.mostLines, abi.LimitLogLines.Key()))
 	}
 }
 

@@ -21,7 +21,7 @@ func TestE08_LogLinesAreLimited(t *testing.T) {
 		if err != nil || usage.LogLines != 152 {
 			t.Errorf("%+v, %v", usage, err)
 		}
-		want := append(slices.Repeat([]string{"2 working"}, 100), "3 ... 52 more lines dropped: at most 100 are kept of one call")
+		want := append(slices.Repeat([]string{"2 working"}, 100), "3 ... 52 more lines dropped: at most 100 are kept of one call (limits.log_lines)")
 		if !slices.Equal(lines, want) {
 			t.Errorf("%d lines, the last one %q", len(lines), lines[len(lines)-1])
 		}

@@ -218,7 +218,7 @@ func TestNativeOperations(t *testing.T) {
 		{abi.OpKVSet, ptr, n, -4, `{"error":{"code":"unavailable","message":"kv_set: the host answered with code -1"}}`},
 		{abi.OpTracker, -1, 2, -2, `{"error":{"code":"invalid","message":"tracker_request: the request lies outside the module's memory"}}`},
 		{abi.OpTracker, 0, -1, -3, `{"error":{"code":"limit","message":"tracker_request: request of 4294967295 bytes, at most 4194304"}}`},
-		{abi.OpHTTP, ptr, n, -3, `{"error":{"code":"limit","message":"http_request: host calls are used up: at most 7 in one call"}}`},
+		{abi.OpHTTP, ptr, n, -3, `{"error":{"code":"limit","message":"http_request: host calls are used up: at most 7 in one call (limits.host_calls)"}}`},
 	}
 	for _, s := range steps {
 		if got := w.call(string(s.op), s.ptr, s.n); got != s.want {

@@ -40,7 +40,7 @@ func start(ctx context.Context, limits abi.Limits, steps ...dialecttest.Step) er
 }
 
 // Memory grows to its limit and no further.
-func ExampleOptions_memory() {
+func ExampleLimits_memory() {
 	limits := abi.Limits{MemoryBytes: 4 << 20}
 	fmt.Println(start(context.Background(), limits, dialecttest.Grow(1000)))
 	// Output:
@@ -49,9 +49,9 @@ func ExampleOptions_memory() {
 }
 
 // Recursion ends where the engine's stack does.
-func ExampleInstance_Call_recursion() {
+func ExampleLimits_stack() {
 	fmt.Println(start(context.Background(), abi.Limits{}, dialecttest.Recurse()))
-	// Output: trap: trapped: stack overflow
+	// Output: limit: stack overflow: calls are nested too deeply (the engine's stack limit)
 }
 
 // A guest that sleeps wakes up when nobody waits for it any more.

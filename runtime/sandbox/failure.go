@@ -51,7 +51,9 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 		// WASI call that the engine does not check (v1.12.0: poll_oneoff).
 		in.owner.logger.Warn("engine panicked under a guest", "error", err)
 		return abi.Failf(abi.ClassTrap, "%strapped: in a system call", doing)
-	case strings.Contains(text, trapped) || innermost(err).Error() == "stack overflow":
+	case innermost(err).Error() == stackOverflow:
+		return abi.Exceeded(abi.ClassLimit, abi.LimitStack, "%sstack overflow: calls are nested too deeply", doing)
+	case strings.Contains(text, trapped):
 		return abi.Failf(abi.ClassTrap, "%strapped: %s", doing, reason(innermost(err)))
 	case starting && !strings.Contains(text, recovered):
 		return abi.Failf(abi.ClassModule, "%s%s", doing, reason(err))
@@ -65,6 +67,9 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 const (
 	trapped   = "wasm error: "
 	recovered = "(recovered by wazero)"
+	// stackOverflow is the whole text of its error. In compiled code it comes at
+	// 50 to 100 MB of stack, interpreted at 2,000 calls; neither can be set.
+	stackOverflow = "stack overflow"
 )
 
 func innermost(err error) error {

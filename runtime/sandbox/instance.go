@@ -70,7 +70,7 @@ var errNoRoom = errors.New("no memory for another instance")
 // startPanic says why an instantiation ended in a panic.
 func (in *Instance) startPanic(v any) error {
 	if err, ok := v.(error); ok && errors.Is(err, errNoRoom) {
-		return abi.Failf(abi.ClassLimit, "%s: fewer calls at a time, or a higher limit for the process", errNoRoom)
+		return abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "%s: fewer calls at a time, or less memory for each", errNoRoom)
 	}
 	return in.failure(enginePanic(v), false)
 }

@@ -94,7 +94,7 @@ func TestFailures(t *testing.T) {
 		{"trap", mod{Do: steps(dialecttest.Trap())}.Bytes(), "trap: trapped: unreachable"},
 		{"exit", mod{Do: steps(dialecttest.Exit(3))}.Bytes(), "trap: left with exit code 3"},
 		{"exit 0", mod{Do: steps(dialecttest.Exit(0))}.Bytes(), "trap: left with exit code 0"},
-		{"E04 recursion", mod{Do: steps(dialecttest.Recurse())}.Bytes(), "trap: trapped: stack overflow"},
+		{"E04 recursion", mod{Do: steps(dialecttest.Recurse())}.Bytes(), "limit: stack overflow: calls are nested too deeply (the engine's stack limit)"},
 		{"E15 panic in a host function", mod{Do: steps(dialecttest.Op(abi.OpKVGet, 1, "{}"))}.Bytes(),
 			"internal: a host function failed; the log says how"},
 		{"panic with a stack trace", mod{Do: steps(dialecttest.Op(abi.OpKVSet, 1, "{}"))}.Bytes(),
