@@ -109,7 +109,8 @@ var libraries = map[string][]string{
 	"github.com/gorilla/websocket":           {"protocol/tracker"},
 	"github.com/go-chi/chi/v5":               {"protocol/tracker", "cmd/hutch"},
 
-	"golang.org/x/time":           {"host/gate"},
+	"golang.org/x/time":           {"host/gate", "runtime/worker"},
+	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
 	"github.com/goccy/go-yaml":    {"cmd/hutch"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -41,13 +42,18 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 		return r.failed(l.name, err)
 	}
 	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest), abi.Invocation{
-		Tool: l.bound.own.Name, Arguments: args, Limits: r.o.Limits,
+		Tool: l.bound.own.Name, Arguments: args, Limits: r.o.Limits, Line: lineOf(c),
 		Log: r.logTo(l), Progress: progressTo(call.Progress),
 	})
 	if err != nil {
 		return r.failed(l.name, err)
 	}
 	return r.result(l, raw)
+}
+
+// lineOf says who waits behind whom: calls of one conversation do.
+func lineOf(c tool.Caller) string {
+	return strings.Join([]string{c.Face, c.Principal, c.Agent, c.Conversation}, "\x00")
 }
 
 // find returns the tool of that name with one more use of its digest counted,

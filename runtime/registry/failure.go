@@ -14,9 +14,13 @@ const maxFailureText = 4 << 10
 
 // A callError is one of the tool package's errors with a text of its own.
 type callError struct {
-	kind error
-	text string
+	kind  error
+	text  string
+	limit abi.LimitName // empty if it is about none
 }
+
+// Limit is what tool.LimitOf reads.
+func (e *callError) Limit() string { return string(e.limit) }
 
 func (e *callError) Error() string { return e.text }
 func (e *callError) Unwrap() error { return e.kind }
@@ -31,6 +35,7 @@ var failures = []struct {
 	{&abi.Failure{Class: abi.ClassTimeout}, tool.ErrTimeout, "ask for less, or try again"},
 	{&abi.Failure{Class: abi.ClassCancelled}, tool.ErrCancelled, ""},
 	{&abi.Failure{Class: abi.ClassLimit}, tool.ErrLimit, "ask for less"},
+	{&abi.Failure{Class: abi.ClassBusy}, tool.ErrBusy, ""},
 	{&abi.Failure{Class: abi.ClassTrap}, tool.ErrFailed, "this tool cannot do it, use another"},
 	{&abi.Failure{Class: abi.ClassModule}, tool.ErrFailed, "this tool cannot run, use another"},
 	{&abi.Failure{Class: abi.ClassWorkerLost}, tool.ErrUnavailable, "try again"},
@@ -54,15 +59,15 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 		if !errors.Is(err, row.cause) {
 			continue
 		}
-		what := row.kind.Error()
+		what, limit := row.kind.Error(), abi.LimitName("")
 		if f != nil {
-			what = abi.OneLine(f.Text, maxFailureText)
+			what, limit = abi.OneLine(f.Text, maxFailureText), f.Limit
 		}
 		text := fmt.Sprintf("tool %q: %s", name, what)
 		if row.next != "" {
 			text += ": " + row.next
 		}
-		return tool.Result{}, &callError{kind: row.kind, text: text}
+		return tool.Result{}, &callError{kind: row.kind, text: text, limit: limit}
 	}
 	r.o.Logger.Error("a tool could not be run", "tool", name, "error", err)
 	return tool.Result{}, &callError{kind: tool.ErrUnavailable,

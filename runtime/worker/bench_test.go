@@ -50,7 +50,7 @@ func timed(b *testing.B, op func()) {
 func BenchmarkRoundTrip(b *testing.B) {
 	argument := `{"text":"` + strings.Repeat("x", 1013) + `"}`
 	for name, command := range map[string][]string{"pipe": {os.Args[0], asEcho}, "guest": workertest.Command(b)} {
-		b.Run(name, func(b *testing.B) { benchCall(b, newReal(b, Options{Command: command}), argument) })
+		b.Run(name, func(b *testing.B) { benchCall(b, newReal(b, Options{Command: command, Rate: 1 << 30}), argument) })
 	}
 }
 
@@ -58,7 +58,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 func BenchmarkLargeCall(b *testing.B) {
 	argument := `{"text":"` + strings.Repeat("x", 1_000_000-11) + `"}`
 	for name, command := range map[string][]string{"pipe": {os.Args[0], asEcho}, "guest": workertest.Command(b)} {
-		b.Run(name, func(b *testing.B) { benchCall(b, newReal(b, Options{Command: command}), argument) })
+		b.Run(name, func(b *testing.B) { benchCall(b, newReal(b, Options{Command: command, Rate: 1 << 30}), argument) })
 	}
 }
 
@@ -100,7 +100,7 @@ func BenchmarkSpawn(b *testing.B) {
 		})
 	})
 	b.Run("described", func(b *testing.B) {
-		p := newReal(b, Options{})
+		p := newReal(b, Options{Rate: 1 << 30})
 		m := asModule("echo.wasm", dialecttest.Module{}.Bytes())
 		timed(b, func() {
 			if _, err := p.Describe(b.Context(), m); err != nil {

@@ -57,6 +57,10 @@ func (c cacheFolder) open(digest string) cacheEntry {
 	return e
 }
 
+// finished reports whether the code is there already, as far as can be told
+// before it is read.
+func (e cacheEntry) finished() bool { return e.path != "" && !e.fresh }
+
 // finish is told that the worker has loaded its module and reads and writes the
 // folder no more. A new one is looked at and moved to where the next worker finds
 // it; one that was stale goes, so that the next worker makes a new one.

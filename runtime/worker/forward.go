@@ -24,7 +24,7 @@ func (s *server) host(head callHead, id uint64, r *running) abi.Host {
 			return abi.Refuse(abi.Limit, fmt.Sprintf("request of %d bytes, at most %d", len(request.Body), maxGated))
 		}
 		if budget <= 0 {
-			return abi.Refuse(abi.Limit, "the call has used up its host calls")
+			return abi.Refuse(abi.Limit, "the call has used up its host calls ("+abi.LimitHostCalls.Key()+")")
 		}
 		budget--
 		s.send(frame{kind: kindAsk, id: id, head: encodeAsk(request.Op), tail: request.Body})

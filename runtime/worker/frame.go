@@ -34,6 +34,7 @@ const (
 	kindCall                     // callHead, then the arguments
 	kindCancel                   // nothing: the answer is no longer wanted
 	kindAnswer                   // int32 abi.Code, then JSON: answers the call's ask
+	kindPing                     // nothing: is anybody there? The id counts pings, not calls
 
 	// Sent by the worker.
 	kindHello    // protocol version; the first frame, id 0
@@ -42,11 +43,12 @@ const (
 	kindAsk      // a gated operation; a call has at most one unanswered
 	kindLog      // level, then a line
 	kindProgress // JSON
+	kindPong     // nothing: answers a ping and those before it, with its id
 )
 
 var kindNames = [...]string{
-	kindLoad: "load", kindDescribe: "describe", kindCall: "call", kindCancel: "cancel", kindAnswer: "answer",
-	kindHello: "hello", kindDone: "done", kindFailed: "failed", kindAsk: "ask", kindLog: "log", kindProgress: "progress",
+	kindLoad: "load", kindDescribe: "describe", kindCall: "call", kindCancel: "cancel", kindAnswer: "answer", kindPing: "ping",
+	kindHello: "hello", kindDone: "done", kindFailed: "failed", kindAsk: "ask", kindLog: "log", kindProgress: "progress", kindPong: "pong",
 }
 
 func (k kind) String() string {

@@ -86,7 +86,7 @@ func hammerOnce(t *testing.T, p *Pool, m Module, arguments string) {
 // First calls, later calls and retirements of a few modules, as fast as workers
 // in memory can be started: locks taken in two orders would meet here.
 func TestHammerStarts(t *testing.T) {
-	f := newUsual(t, Options{})
+	f := newUsual(t, Options{Rate: 1 << 30})
 	var callers sync.WaitGroup
 	for range 16 {
 		callers.Go(func() {

@@ -60,7 +60,7 @@ func (p *process) greeted(ctx context.Context) bool {
 
 func overCompile(ctx context.Context) (*abi.Failure, reason) {
 	if limit := (*wallError)(nil); errors.As(context.Cause(ctx), &limit) {
-		return abi.Failf(abi.ClassTimeout, "compiling the module took longer than %v, the limit", limit.wall), endCompile
+		return abi.Exceeded(abi.ClassTimeout, abi.LimitCompile, "compiling the module took longer than %v, the limit", limit.wall), endCompile
 	}
 	return closedFailure(), endClosed
 }

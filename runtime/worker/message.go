@@ -153,7 +153,10 @@ func decodeFailed(body []byte) (*abi.Failure, abi.Usage, error) {
 	}
 	switch b.Class {
 	case abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit, abi.ClassTimeout, abi.ClassCancelled:
-		return &abi.Failure{Class: b.Class, Text: abi.OneLine(b.Text, maxFailureText)}, b.Usage, nil
+		if b.Limit != "" && !b.Limit.Known() {
+			return nil, abi.Usage{}, fmt.Errorf("unknown limit %q", abi.Cut(string(b.Limit), maxOpName))
+		}
+		return &abi.Failure{Class: b.Class, Text: abi.OneLine(b.Text, maxFailureText), Limit: b.Limit}, b.Usage, nil
 	case abi.ClassInternal:
 		return abi.Failf(abi.ClassInternal, "the worker failed; hutch's log has details"), b.Usage, nil
 	default:
@@ -167,7 +170,7 @@ const maxFailureText = 8 << 10
 
 func encodeFailed(f *abi.Failure, usage abi.Usage) ([]byte, error) {
 	return json.Marshal(failedBody{
-		Failure: abi.Failure{Class: f.Class, Text: abi.OneLine(f.Text, maxFailureText)},
+		Failure: abi.Failure{Class: f.Class, Text: abi.OneLine(f.Text, maxFailureText), Limit: f.Limit},
 		Usage:   usage,
 	})
 }

@@ -25,7 +25,8 @@ type Options struct {
 	// started instead of this program where there is no Command: a smaller program
 	// starts faster and needs less memory. Optional.
 	Image func() (io.ReadCloser, error)
-	// CacheDir is where workers keep compiled code, in a folder for each digest.
+	// CacheDir is where workers keep compiled code, in a folder for each SHA-256 of
+	// what Module.Bytes returns.
 	// Empty: nothing is kept, and each start compiles anew.
 	CacheDir string
 	// IdleTTL is how long a worker without calls is kept. Default 60 s.
@@ -40,6 +41,20 @@ type Options struct {
 	// Calls is how many calls of one worker run at once; more wait in line, within
 	// their own wall limit. Default: four for each core.
 	Calls int
+	// Queue is how many calls of one module may wait in line; one more is refused
+	// at once. Default 256.
+	Queue int
+	// Rate is how many calls of one module may begin in a second; one more is
+	// refused at once. Unused ones of the last second count. Default 1,000.
+	Rate int
+	// Heartbeat is how long a worker may answer nothing, in whole seconds, before
+	// it is killed. While it computes for a call, the call's own limit counts
+	// instead. Default 5 s.
+	Heartbeat time.Duration
+	// Died is told of each worker that a module took down, and how: "crash",
+	// "timeout", "memory", "protocol" or "frozen". It is called from any goroutine,
+	// before the calls of the worker end, and should be quick. Default: nobody is.
+	Died func(m Module, how string)
 	// Grace is how long a call whose caller has left, or whose time is up, may take
 	// to end by itself before its worker is killed. Default 100 ms.
 	Grace time.Duration
@@ -56,6 +71,9 @@ func (o Options) withDefaults() Options {
 	o.MemoryBudget = cmp.Or(o.MemoryBudget, 1<<30)
 	o.Compilations = cmp.Or(o.Compilations, max(1, cores/2))
 	o.Calls = cmp.Or(o.Calls, 4*cores)
+	o.Queue = cmp.Or(o.Queue, 256)
+	o.Rate = cmp.Or(o.Rate, 1000)
+	o.Heartbeat = cmp.Or(o.Heartbeat, 5*time.Second)
 	o.Grace = cmp.Or(o.Grace, 100*time.Millisecond)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -90,14 +108,16 @@ type Pool struct {
 	o       Options
 	launch  func() (*child, error)
 	measure func(pids []int) map[int]int64
-	cache   cacheFolder
-	compile chan struct{} // one place for each compilation at once
-	count   counters
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	stop    func() // ends the spawner
-	wake    chan struct{}
-	busy    group // starts, processes and the sweeper
+	// busyTime is the processor time a process has used, if the platform says.
+	busyTime func(pid int) (time.Duration, bool)
+	cache    cacheFolder
+	compile  chan struct{} // one place for each compilation at once
+	count    counters
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	stop     func() // ends the spawner
+	wake     chan struct{}
+	busy     group // starts, processes and the sweeper
 
 	mu    sync.Mutex
 	slots map[string]*slot
@@ -156,7 +176,7 @@ func NewPool(o Options) (*Pool, error) {
 func newPool(o Options, launch func() (*child, error), measure func([]int) map[int]int64, stop func()) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
-		o: o, launch: launch, measure: measure, stop: stop,
+		o: o, launch: launch, measure: measure, busyTime: processorTime, stop: stop,
 		cache: cacheFolder{o.CacheDir, o.Logger}, compile: make(chan struct{}, o.Compilations),
 		ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
 		slots: map[string]*slot{}, procs: map[*process]*slot{},
@@ -212,13 +232,14 @@ func (p *Pool) Describe(ctx context.Context, m Module) ([]byte, error) {
 // operation; its log lines and progress then begin again. No callback of in runs
 // after Call has returned, and a gated operation's context has ended then.
 //
-// Errors are *[abi.Failure]: ClassTimeout and ClassCancelled as soon as the time
-// is up or ctx ends; ClassWorkerLost if the worker ended first; what the worker
+// Errors are *[abi.Failure]: ClassBusy, at once, if more calls of the module wait
+// or came than may; ClassTimeout and ClassCancelled as soon as the time is up or
+// ctx ends; ClassWorkerLost if the worker ended first; what the worker
 // found otherwise.
 func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, abi.Usage, error) {
 	in.Limits = within(in.Limits, m.Limits)
 	if n := len(in.Arguments); n > in.Limits.InputBytes {
-		return nil, abi.Usage{}, abi.Failf(abi.ClassLimit, "arguments of %d bytes, at most %d", n, in.Limits.InputBytes)
+		return nil, abi.Usage{}, abi.Exceeded(abi.ClassLimit, abi.LimitInput, "arguments of %d bytes, at most %d", n, in.Limits.InputBytes)
 	}
 	head, err := encodeHead(callHead{
 		Tool: in.Tool, Config: in.Config, Limits: in.Limits,
@@ -235,6 +256,9 @@ func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, a
 		return nil, abi.Usage{}, failure
 	}
 	defer s.release()
+	if failure := s.admit(); failure != nil {
+		return nil, abi.Usage{}, failure
+	}
 	return s.call(ctx, request{kind: kindCall, head: head, tail: in.Arguments, max: in.Limits.OutputBytes, inv: in})
 }
 
@@ -323,6 +347,9 @@ func (p *Pool) spawn(s *slot) (*process, error) {
 		onEnd: func(proc *process, why reason) {
 			p.count.ended(why)
 			s.forget(proc, why)
+			if why.deadly() && p.o.Died != nil {
+				p.o.Died(s.module, string(why))
+			}
 		},
 	})
 	p.mu.Lock()

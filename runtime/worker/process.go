@@ -22,6 +22,7 @@ const (
 	endCancelled reason = "cancelled" // a cancelled call did not end by itself
 	endCompile   reason = "compile"   // compiling was over its limit
 	endStart     reason = "start"     // it did not say hello
+	endFrozen    reason = "frozen"    // it answered nothing, and did nothing
 	endMemory    reason = "memory"    // it was over its memory limit
 	endProtocol  reason = "protocol"  // it said what it may not
 	endIdle      reason = "idle"      // nobody called for a while
@@ -37,8 +38,13 @@ func (r reason) ours() bool {
 
 // broken reports whether the worker itself went wrong.
 func (r reason) broken() bool {
-	return r == endCrash || r == endProtocol || r == endMemory || r == endJail
+	return r == endCrash || r == endProtocol || r == endMemory || r == endFrozen || r == endJail
 }
+
+// deadly reports whether a module whose workers keep ending so does harm: not if
+// they were ended by us or by a caller, nor for being slow to start or compile,
+// which a busy machine can be to blame for.
+func (r reason) deadly() bool { return r.broken() || r == endTimeout }
 
 // process is the parent's side of one worker.
 type process struct {
@@ -51,6 +57,7 @@ type process struct {
 	gated sync.WaitGroup
 	turns chan struct{} // one for each gated operation being served
 	rss   atomic.Int64
+	pulse pulse
 	// loaded is set once the module is, served once any other answer came.
 	loaded, served atomic.Bool
 

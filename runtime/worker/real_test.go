@@ -94,7 +94,7 @@ func TestRealFailures(t *testing.T) {
 		{"trap", doing(dialecttest.Trap()), abi.ClassTrap},
 		{"exit", doing(dialecttest.Exit(3)), abi.ClassTrap},
 		{"own error", doing(dialecttest.Fail(1, "no such city")), abi.ClassGuest},
-		{"endless recursion", doing(dialecttest.Recurse()), abi.ClassTrap},
+		{"endless recursion", doing(dialecttest.Recurse()), abi.ClassLimit},
 		{"output over the limit", doing(dialecttest.Output(2 << 20)), abi.ClassLimit},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -26,6 +26,12 @@ func (p *process) receive(r io.Reader) (err error) {
 		if err != nil { // killed in the middle of a frame, or just gone
 			return nil
 		}
+		if h.kind == kindPong {
+			if h.size != 0 || !p.pulse.answered(h.id) {
+				return fmt.Errorf("pong %d of %d bytes, which was not asked for", h.id, h.size)
+			}
+			continue
+		}
 		c := p.find(h.id)
 		if c == nil {
 			return fmt.Errorf("%v frame for call %d, which is not pending", h.kind, h.id)

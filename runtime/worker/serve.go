@@ -35,6 +35,8 @@ type server struct {
 	// loading and guest are set once, in this order: one module a process.
 	loading bool
 	guest   guest
+	// pings takes the number of the last ping; one place.
+	pings chan uint64
 }
 
 // running is a call on the worker's side.
@@ -47,12 +49,13 @@ type running struct {
 // serve speaks to the parent until it closes its end, which is no error. Calls
 // that still run then are cancelled but not waited for: the process ends.
 func serve(in io.Reader, out io.Writer, load loader, log *slog.Logger) error {
-	s := &server{out: newFrameWriter(out), load: load, log: log, calls: map[uint64]*running{}}
+	s := &server{out: newFrameWriter(out), load: load, log: log, calls: map[uint64]*running{}, pings: make(chan uint64, 1)}
 	if err := s.out.write(frame{kind: kindHello, head: []byte(protocolVersion)}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go s.answerPings(ctx)
 	r := bufio.NewReaderSize(in, firstChunk)
 	for {
 		h, err := readHeader(r)
@@ -82,7 +85,7 @@ func fromParent(k kind) int {
 		return maxCall
 	case kindAnswer:
 		return codeBytes + maxGated
-	case kindDescribe, kindCancel:
+	case kindDescribe, kindCancel, kindPing:
 		return 0
 	default:
 		return -1
@@ -108,8 +111,26 @@ func (s *server) handle(ctx context.Context, h header, body []byte) error {
 		}
 	case kindAnswer:
 		return s.handleAnswer(h.id, body)
+	case kindPing:
+		select {
+		case s.pings <- h.id:
+		default: // one before it is still unanswered; a later one will be
+		}
 	}
 	return nil
+}
+
+// answerPings says that this process is alive, from a goroutine that waits for no
+// guest. The reader does not write, so that it always reads.
+func (s *server) answerPings(ctx context.Context) {
+	for {
+		select {
+		case id := <-s.pings:
+			s.send(frame{kind: kindPong, id: id})
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (s *server) handleLoad(ctx context.Context, id uint64, body []byte) error {
@@ -202,7 +223,7 @@ func (s *server) end(id uint64, r *running) {
 func (s *server) finish(id uint64, limit int, work func() ([]byte, abi.Usage, error)) {
 	answer, usage, err := guarded(work)
 	if err == nil && len(answer) > limit {
-		err = abi.Failf(abi.ClassLimit, "result of %d bytes, at most %d", len(answer), limit)
+		err = abi.Exceeded(abi.ClassLimit, abi.LimitOutput, "result of %d bytes, at most %d", len(answer), limit)
 	}
 	if err != nil {
 		s.fail(id, usage, err)

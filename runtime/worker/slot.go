@@ -2,10 +2,14 @@ package worker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
@@ -14,7 +18,11 @@ import (
 type slot struct {
 	pool   *Pool
 	module Module
-	turns  chan struct{} // one place for each call at once; Go serves waiters in order
+	calls  *turnstile    // who runs, and who waits
+	rate   *rate.Limiter // how often calls may begin
+	// code names the compiled code, once a start has found out. Starts come one
+	// after another.
+	code string
 
 	mu       sync.Mutex
 	proc     *process
@@ -23,8 +31,6 @@ type slot struct {
 	users     int
 	idleSince time.Time
 	retired   bool
-	// compiled is set after the first load: later ones come from the cache.
-	compiled bool
 	// fails counts what went wrong in a row, failure is the last of it, and until
 	// then it is the answer to everyone.
 	fails   int
@@ -42,7 +48,10 @@ type start struct {
 
 func newSlot(p *Pool, m Module) *slot {
 	m.Limits = m.Limits.WithDefaults()
-	return &slot{pool: p, module: m, turns: make(chan struct{}, p.o.Calls)}
+	return &slot{
+		pool: p, module: m, calls: newTurnstile(p.o.Calls, p.o.Queue),
+		rate: rate.NewLimiter(rate.Limit(p.o.Rate), p.o.Rate),
+	}
 }
 
 func (s *slot) use() {
@@ -93,32 +102,47 @@ func (s *slot) call(ctx context.Context, r request) ([]byte, abi.Usage, error) {
 	s.pool.count.calls.Add(1)
 	s.pool.count.running.Add(1)
 	defer s.pool.count.running.Add(-1)
-	o := s.attempt(ctx, r)
+	o := s.attempt(ctx, r, false)
 	if o.lost && !o.gated && s.pool.ctx.Err() == nil {
 		s.pool.count.reruns.Add(1)
-		o = s.attempt(ctx, r)
+		o = s.attempt(ctx, r, true)
 	}
 	return o.result()
 }
 
-// attempt waits for a turn and a worker, and gives it r.
-func (s *slot) attempt(ctx context.Context, r request) outcome {
+// admit refuses a call, at once, if too many of the module came this second.
+func (s *slot) admit() *abi.Failure {
+	soon := s.rate.Reserve()
+	wait := soon.Delay()
+	if wait == 0 {
+		return nil
+	}
+	soon.Cancel()
+	return abi.Exceeded(abi.ClassBusy, abi.LimitRate, "more than %d calls of its module in a second, try again in %v",
+		s.pool.o.Rate, max(wait, time.Millisecond).Round(time.Millisecond))
+}
+
+// attempt waits for a turn and a worker, and gives it r. again says that r was
+// given to a worker before.
+func (s *slot) attempt(ctx context.Context, r request, again bool) outcome {
 	if ctx.Err() != nil { // before anything is started for nobody
 		failure, _ := overdue(ctx, "")
 		return outcome{failure: failure}
 	}
-	select {
-	case s.turns <- struct{}{}:
-	case <-ctx.Done():
+	switch in, full := s.calls.enter(ctx, r.inv.Line, again); {
+	case full:
+		return outcome{failure: abi.Exceeded(abi.ClassBusy, abi.LimitQueue,
+			"%d calls of its module run and %d wait already, try again in a moment", s.pool.o.Calls, s.pool.o.Queue)}
+	case !in:
 		failure, _ := overdue(ctx, "other calls of the tool were running")
 		return outcome{failure: failure}
 	}
 	p, failure := s.process(ctx)
 	if failure != nil {
-		<-s.turns
+		s.calls.leave()
 		return outcome{failure: failure}
 	}
-	c := &call{request: r, ctx: ctx, free: func() { <-s.turns }}
+	c := &call{request: r, ctx: ctx, free: s.calls.leave}
 	return p.do(c, func(ctx context.Context) (*abi.Failure, reason) { return overdue(ctx, "") })
 }
 
@@ -129,10 +153,10 @@ func overdue(ctx context.Context, during string) (*abi.Failure, reason) {
 	}
 	cause := context.Cause(ctx)
 	if limit := (*wallError)(nil); errors.As(cause, &limit) {
-		return abi.Failf(abi.ClassTimeout, "%v%s", limit, during), endTimeout
+		return abi.Exceeded(abi.ClassTimeout, abi.LimitWall, "%v%s", limit, during), endTimeout
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return abi.Failf(abi.ClassTimeout, "the caller's own deadline passed%s", during), endTimeout
+		return abi.Failf(abi.ClassTimeout, "the caller's own deadline passed%s", during), endCancelled
 	}
 	return abi.Failf(abi.ClassCancelled, "the call was cancelled%s", during), endCancelled
 }
@@ -188,7 +212,7 @@ func (s *slot) start(st *start) {
 	case failure != nil:
 		s.rest(failure, 0)
 	case p.reason() == "": // else forget has been told, or will be
-		s.proc, s.compiled = p, true
+		s.proc = p
 		s.idleSince = time.Now()
 	}
 	s.mu.Unlock()
@@ -199,7 +223,12 @@ func (s *slot) start(st *start) {
 // load starts a worker and has it load the module, in turn with others.
 func (s *slot) load() (*process, *abi.Failure) {
 	pool := s.pool
-	if !s.cached() {
+	entry, err := s.entry()
+	if err != nil {
+		return nil, s.unreadable(err)
+	}
+	defer entry.discard()
+	if !entry.finished() {
 		select {
 		case pool.compile <- struct{}{}:
 			defer func() { <-pool.compile }()
@@ -207,12 +236,9 @@ func (s *slot) load() (*process, *abi.Failure) {
 			return nil, closedFailure()
 		}
 	}
-	entry := pool.cache.open(s.module.Digest)
-	defer entry.discard()
 	head, wasm, err := s.image(entry)
 	if err != nil {
-		pool.o.Logger.Error("module cannot be loaded", "module", s.module.Name, "err", err)
-		return nil, abi.Failf(abi.ClassInternal, "the module's bytes cannot be read; hutch's log has details")
+		return nil, s.unreadable(err)
 	}
 	if n := len(head) + len(wasm); n > maxModule {
 		return nil, abi.Failf(abi.ClassModule, "module of %d bytes, at most %d", n, maxModule)
@@ -236,30 +262,54 @@ func (s *slot) load() (*process, *abi.Failure) {
 	return p, nil
 }
 
-// cached reports whether loading takes no compilation.
-func (s *slot) cached() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.compiled && s.pool.o.CacheDir != ""
+func (s *slot) unreadable(err error) *abi.Failure {
+	s.pool.o.Logger.Error("module cannot be loaded", "module", s.module.Name, "err", err)
+	return abi.Failf(abi.ClassInternal, "the module's bytes cannot be read; hutch's log has details")
 }
 
-// image returns the body of the load frame.
-func (s *slot) image(entry cacheEntry) (head, wasm []byte, err error) {
+// entry returns where the module's compiled code is kept. The bytes are read for
+// its name the first time, and let go: the turn to compile may be far away. Only
+// one start runs at a time, so code needs no lock.
+func (s *slot) entry() (cacheEntry, error) {
+	if s.code == "" {
+		wasm, err := s.bytes()
+		if err != nil {
+			return cacheEntry{}, err
+		}
+		s.code = codeDigest(wasm)
+	}
+	return s.pool.cache.open(s.code), nil
+}
+
+// bytes recovers, since where modules come from is not this package's business.
+func (s *slot) bytes() (wasm []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
+	return s.module.Bytes()
+}
+
+// image returns the body of the load frame.
+func (s *slot) image(entry cacheEntry) (head, wasm []byte, err error) {
 	o := s.pool.o
-	load := loadHead{
+	head, err = encodeHead(loadHead{
 		CacheDir: entry.path, CacheReadOnly: !entry.fresh, RequireJail: o.RequireJail,
 		Limits: s.module.Limits, Calls: o.Calls, MemoryBytes: s.pool.ceiling(s.module.Limits),
-	}
-	if head, err = encodeHead(load); err != nil {
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	wasm, err = s.module.Bytes()
+	wasm, err = s.bytes()
 	return head, wasm, err
+}
+
+// codeDigest names compiled code by what is compiled. Files that differ in their
+// custom sections alone, such as a description stamped into one, share it.
+func codeDigest(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return hex.EncodeToString(sum[:])
 }
 
 // How long a module whose worker fails is left alone: twice as long each time.

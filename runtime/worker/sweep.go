@@ -25,6 +25,7 @@ func (p *Pool) sweep() {
 			p.endIdle()
 			p.evict()
 			p.endOversized()
+			p.endFrozen()
 		}
 	}
 }
