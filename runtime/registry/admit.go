@@ -52,6 +52,10 @@ func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
 			r.decided(c.Digest, v)
 			continue
 		}
+		if held, ok := r.quarantine.of(c.Digest); ok { // not even to be described
+			r.decided(c.Digest, verdict{err: &quarantinedError{held.Reason}, passing: true})
+			continue
+		}
 		unknown = append(unknown, c)
 	}
 	return unknown

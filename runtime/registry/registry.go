@@ -1,14 +1,17 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -44,6 +47,13 @@ type Options struct {
 	// Build names the program, since another one may read modules differently:
 	// what it did not write itself is worked out anew.
 	Build string
+	// QuarantineDir keeps which modules may not run any more. It is created.
+	// Default: this process alone remembers.
+	QuarantineDir string
+	// Deaths within DeathWindow are how often a module may take its worker down
+	// before it is quarantined; see [Registry.Died]. Default 5 within 10 minutes.
+	Deaths      int
+	DeathWindow time.Duration
 	// Limits bound each call; zero fields mean their defaults.
 	Limits abi.Limits
 	// Logger gets warnings, and what tools log. Default: nothing is logged.
@@ -52,12 +62,13 @@ type Options struct {
 
 // Registry holds the tools. Its methods may be called from any goroutine.
 type Registry struct {
-	o       Options
-	cache   descriptions
-	hot     hotSchemas
-	subs    subscribers
-	current atomic.Pointer[snapshot]
-	closed  atomic.Bool
+	o          Options
+	cache      descriptions
+	hot        hotSchemas
+	subs       subscribers
+	quarantine *quarantine
+	current    atomic.Pointer[snapshot]
+	closed     atomic.Bool
 
 	applying sync.Mutex // taken before mu
 
@@ -83,17 +94,24 @@ func New(o Options) (*Registry, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Limits = o.Limits.WithDefaults()
+	o.Deaths, o.DeathWindow = cmp.Or(o.Deaths, defaultDeaths), cmp.Or(o.DeathWindow, defaultDeathWindow)
+	q, err := newQuarantine(o)
+	if err != nil {
+		return nil, fmt.Errorf("quarantine: %w", err)
+	}
+	o.Policy = guarded{o.Policy, q}
 	if o.CacheDir != "" {
 		if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
 			return nil, err
 		}
 	}
 	r := &Registry{
-		o:        o,
-		cache:    descriptions{dir: o.CacheDir, maker: o.Build},
-		hot:      hotSchemas{most: hotSchemaCount},
-		verdicts: map[string]verdict{},
-		uses:     map[string]int{},
+		o:          o,
+		cache:      descriptions{dir: o.CacheDir, maker: o.Build},
+		hot:        hotSchemas{most: hotSchemaCount},
+		quarantine: q,
+		verdicts:   map[string]verdict{},
+		uses:       map[string]int{},
 	}
 	r.subs.logger = o.Logger
 	r.current.Store(build(&snapshot{}, nil, nil, o.Policy))
@@ -106,20 +124,20 @@ func New(o Options) (*Registry, error) {
 // decides who gets a name that two want, unless one of them has it already.
 //
 // If something has to be compiled first, what is known is published before it,
-// and what comes to be known while it lasts, so that it can be used. When ctx ends, modules not yet
-// admitted are reported as such, and the next Apply tries them again. After
-// Close it does nothing.
+// and what comes to be known while it lasts, so that it can be used. When ctx
+// ends, modules not yet admitted are reported as such, and the next Apply tries
+// them again. After Close it does nothing.
 func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
 	r.applying.Lock()
 	defer r.applying.Unlock()
-	r.apply(ctx, candidates)
+	r.apply(ctx, shippedFirst(candidates))
 }
 
-func (r *Registry) apply(ctx context.Context, candidates []tool.Candidate) {
+// apply does so with wanted in its final order. applying is held.
+func (r *Registry) apply(ctx context.Context, wanted []tool.Candidate) {
 	if r.closed.Load() {
 		return
 	}
-	wanted := shippedFirst(candidates)
 	base := r.current.Load()
 	unknown := r.recall(wanted)
 	if len(unknown) > 0 {
@@ -163,6 +181,12 @@ func shippedFirst(candidates []tool.Candidate) []tool.Candidate {
 		return 1
 	})
 	return c
+}
+
+func (r *Registry) lastWanted() []tool.Candidate {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wanted
 }
 
 // publish builds the next snapshot and swaps it in. Who had which name is read

@@ -113,6 +113,7 @@ type world struct {
 	*Registry
 	workers *workers
 	cache   string
+	jail    string // the quarantine's folder
 	build   string
 	log     *lockedBuffer
 	mu      sync.Mutex
@@ -138,7 +139,7 @@ func (l *lockedBuffer) String() string {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, cache: t.TempDir(), build: "test", log: &lockedBuffer{}, blobs: map[string][]byte{},
+	w := &world{T: t, cache: t.TempDir(), jail: t.TempDir(), build: "test", log: &lockedBuffer{}, blobs: map[string][]byte{},
 		workers: &workers{said: map[string][]byte{}, fail: map[string]error{}, running: map[string]int{}}}
 	w.start()
 	return w
@@ -147,7 +148,7 @@ func newWorld(t *testing.T) *world {
 // start opens a registry, as a new process would.
 func (w *world) start() {
 	r, err := New(Options{
-		Workers: w.workers, Policy: policy{}, Fetch: w.fetch, CacheDir: w.cache, Build: w.build,
+		Workers: w.workers, Policy: policy{}, Fetch: w.fetch, CacheDir: w.cache, Build: w.build, QuarantineDir: w.jail, Deaths: 3,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 	})
 	if err != nil {

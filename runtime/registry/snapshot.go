@@ -3,6 +3,7 @@ package registry
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,6 +93,9 @@ func (b *builder) propose(e *entry, was *entry) {
 		return
 	case v.err != nil:
 		e.reason = v.err.Error()
+		if q := (*quarantinedError)(nil); errors.As(v.err, &q) {
+			e.status = tool.Held
+		}
 		return
 	}
 	next := &mount{def: v.def, module: tool.Module{
