@@ -141,7 +141,7 @@ func badFiles(t *testing.T) []offering {
 
 // endlessFiles loop for ever when hutch asks what they are (D19).
 func endlessFiles() []offering {
-	const line = "describe: timeout: the call took longer than 2s, its limit"
+	const line = "describe: timeout: the call took longer than 2s, its limit (limits.timeout)"
 	loop := []dialecttest.Step{dialecttest.Loop()}
 	return []offering{
 		{"describe.wasm", holding(dialecttest.Module{Describe: loop}.Bytes()), line},
@@ -212,15 +212,15 @@ func TestBadCalls(t *testing.T) {
 		{counts, nil, `invalid arguments for "counts": missing "n"`},
 		{answers, []dialecttest.Step{dialecttest.Result(`{"content":[],"structuredContent":{"n":"one"}}`)}, `tool "answers" answered what it may not: structuredContent: "n": found string "one", allowed is integer`},
 		{dialecttest.Spec("claims"), []dialecttest.Step{claimed}, `tool "claims" answered what it may not: result: nothing was written`},
-		{dialecttest.Spec("writes"), []dialecttest.Step{dialecttest.Output(100 << 20)}, `tool "writes": result: more than 1048576 bytes; …`},
+		{dialecttest.Spec("writes"), []dialecttest.Step{dialecttest.Output(100 << 20)}, `tool "writes": result: more than 1048576 bytes (limits.output): ask for less`},
 		{dialecttest.Spec("latin1"), []dialecttest.Step{dialecttest.Result("{\"content\":[{\"type\":\"text\",\"text\":\"caf\xe9\"}]}")}, `tool "latin1" answered what it may not: result: json: offset 38, at $: invalid UTF-8`},
 		{dialecttest.Spec("says_no"), []dialecttest.Step{dialecttest.Fail(1, "no such thing")}, "no such thing"},
 		{dialecttest.Spec("traps"), []dialecttest.Step{dialecttest.Trap()}, `tool "traps": trapped: unreachable: this tool cannot do it, use another`},
 		{dialecttest.Spec("panics"), []dialecttest.Step{dialecttest.Print(2, "panic: index out of range\n"), dialecttest.Exit(2)}, `tool "panics": left with exit code 2: this tool cannot do it, use another`},
 		{dialecttest.Spec("exits"), []dialecttest.Step{dialecttest.Exit(0)}, `tool "exits": left with exit code 0: this tool cannot do it, use another`},
-		{dialecttest.Spec("recurses"), []dialecttest.Step{dialecttest.Recurse()}, `tool "recurses": trapped: stack overflow: this tool cannot do it, use another`},
-		{dialecttest.Spec("loops"), []dialecttest.Step{dialecttest.Loop()}, `tool "loops": the call took longer than 2s, its limit: …`},
-		{dialecttest.Spec("multiplies"), []dialecttest.Step{dialecttest.Exponential()}, `tool "multiplies": the call took longer than 2s, its limit: …`},
+		{dialecttest.Spec("recurses"), []dialecttest.Step{dialecttest.Recurse()}, `tool "recurses": stack overflow: calls are nested too deeply (the engine's stack limit): ask for less`},
+		{dialecttest.Spec("loops"), []dialecttest.Step{dialecttest.Loop()}, `tool "loops": the call took longer than 2s, its limit (limits.timeout): …`},
+		{dialecttest.Spec("multiplies"), []dialecttest.Step{dialecttest.Exponential()}, `tool "multiplies": the call took longer than 2s, its limit (limits.timeout): …`},
 	} {
 		s.drop(t, c.spec.Name+".wasm", dialecttest.Module{Tools: []tool.Spec{c.spec}, Do: c.do}.Bytes())
 		if m := s.awaitModule(t, c.spec.Name+".wasm"); m.Status != tool.Ready {

@@ -34,7 +34,7 @@ func openWorkbench(cfg Config, p program) (*workbench, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := newPool(cfg, st, p.worker, nil)
+	pool, err := newPool(cfg, st, p.worker, nil, nil)
 	if err != nil {
 		return nil, err
 	}

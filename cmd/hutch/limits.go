@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
@@ -11,6 +12,15 @@ import (
 // default given in limitKeys.
 type Limits struct {
 	Call abi.Limits
+	// AtOnce is how many calls of one module run at once; zero leaves it to the
+	// number of cores. Queue more may wait, and PerSecond may begin in a second.
+	AtOnce, Queue, PerSecond int
+	// Heartbeat is how long a worker may answer nothing.
+	Heartbeat time.Duration
+	// Deaths within DeathWindow are how many workers one module may take down
+	// before it is quarantined.
+	Deaths      int
+	DeathWindow time.Duration
 	// Body is the largest accepted HTTP request body, in bytes.
 	Body int64
 	// Connections is how many HTTP connections may be open at once.
@@ -33,29 +43,59 @@ type limitKey struct {
 // limitKeys are the keys below "limits" in a configuration file and, in upper
 // case after HUTCH_LIMIT_, in the environment.
 var limitKeys = []limitKey{
-	{"memory", "64MiB", "linear memory of one call", func(l *Limits, s string) error {
+	{string(abi.LimitMemory), "64MiB", "linear memory of one call", func(l *Limits, s string) error {
 		return setSize(&l.Call.MemoryBytes, s, abi.PageBytes, 4<<30)
 	}},
-	{"timeout", "30s", "wall time of one call", func(l *Limits, s string) error {
+	{string(abi.LimitWall), "30s", "wall time of one call", func(l *Limits, s string) error {
 		return setDuration(&l.Call.Wall, s)
 	}},
-	{"compile", "30s", "wall time of compiling one module", func(l *Limits, s string) error {
+	{string(abi.LimitCompile), "30s", "wall time of compiling one module", func(l *Limits, s string) error {
 		return setDuration(&l.Call.Compile, s)
 	}},
-	{"input", "4MiB", "arguments of one call", func(l *Limits, s string) error {
+	{string(abi.LimitInput), "4MiB", "arguments of one call", func(l *Limits, s string) error {
 		return setSize(&l.Call.InputBytes, s, 1<<10, 1<<30)
 	}},
-	{"output", "1MiB", "result of one call", func(l *Limits, s string) error {
+	{string(abi.LimitOutput), "1MiB", "result of one call", func(l *Limits, s string) error {
 		return setSize(&l.Call.OutputBytes, s, 1<<10, 1<<30)
 	}},
-	{"log_lines", "100", "log lines of one call", func(l *Limits, s string) error {
+	{string(abi.LimitLogLines), "100", "log lines of one call", func(l *Limits, s string) error {
 		return setCount(&l.Call.LogLines, s, 1_000_000)
 	}},
-	{"log_line", "8KiB", "one log line", func(l *Limits, s string) error {
+	{string(abi.LimitLogLine), "8KiB", "one log line", func(l *Limits, s string) error {
 		return setSize(&l.Call.LogLineBytes, s, 1, 1<<20)
 	}},
-	{"host_calls", "1000", "gated operations of one call", func(l *Limits, s string) error {
+	{string(abi.LimitHostCalls), "1000", "gated operations of one call", func(l *Limits, s string) error {
 		return setCount(&l.Call.HostCalls, s, 1_000_000)
+	}},
+	{string(abi.LimitConcurrency), "auto", "calls of one module that run at once; auto is four for each core", func(l *Limits, s string) error {
+		if s == "auto" {
+			l.AtOnce = 0
+			return nil
+		}
+		return setCount(&l.AtOnce, s, 1000)
+	}},
+	{string(abi.LimitQueue), "256", "calls of one module that wait; one more is refused", func(l *Limits, s string) error {
+		return setCount(&l.Queue, s, 1_000_000)
+	}},
+	{string(abi.LimitRate), "1000", "calls of one module that begin in a second; one more is refused", func(l *Limits, s string) error {
+		return setCount(&l.PerSecond, s, 1_000_000)
+	}},
+	{"heartbeat", "5s", "how long a worker may answer nothing; whole seconds", func(l *Limits, s string) error {
+		var d time.Duration
+		if err := setDuration(&d, s); err != nil {
+			return err
+		}
+		if d%time.Second != 0 {
+			return fmt.Errorf("%s: allowed are whole seconds, 1s to 1h", s)
+		}
+		l.Heartbeat = d
+		return nil
+	}},
+	{"deaths", "5", "workers that one module may take down before it is quarantined", func(l *Limits, s string) error {
+		return setCount(&l.Deaths, s, 1000)
+	}},
+	{"deaths_within", "10m", "time in which they count", func(l *Limits, s string) error {
+		return setDuration(&l.DeathWindow, s)
 	}},
 	{"body", "4MiB", "body of one HTTP request", func(l *Limits, s string) error {
 		return setSize(&l.Body, s, 1<<10, 1<<30)
@@ -102,7 +142,7 @@ func limitsHelp() string {
 	var b strings.Builder
 	b.WriteString("limits, as HUTCH_LIMIT_KEY in the environment or below \"limits:\" in a configuration file:\n")
 	for _, key := range limitKeys {
-		fmt.Fprintf(&b, "  %-11s  %s (default: %s)\n", key.name, key.means, key.fallback)
+		fmt.Fprintf(&b, "  %-16s  %s (default: %s)\n", key.name, key.means, key.fallback)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

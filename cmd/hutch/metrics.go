@@ -38,6 +38,7 @@ var callStatuses = []struct {
 	{tool.ErrTimeout, "timeout"},
 	{tool.ErrCancelled, "cancelled"},
 	{tool.ErrLimit, "limit"},
+	{tool.ErrBusy, "busy"},
 	{tool.ErrFailed, "failed"},
 	{tool.ErrUnavailable, "unavailable"},
 	{tool.ErrRejected, "rejected"},
@@ -64,6 +65,7 @@ func callStatus(r tool.Result, err error) string {
 type metrics struct {
 	registry   *prometheus.Registry
 	calls      *prometheus.CounterVec
+	limits     *prometheus.CounterVec
 	duration   prometheus.Histogram
 	requests   *prometheus.CounterVec
 	refused    prometheus.Counter
@@ -78,6 +80,9 @@ func newMetrics() *metrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hutch_calls_total", Help: "Calls of tools, by tool and by how they ended.",
 		}, []string{"tool", "status"}),
+		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hutch_limits_hit_total", Help: "Calls that a limit ended or refused, by the limit's name.",
+		}, []string{"limit"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hutch_call_duration_seconds", Help: "How long calls took, waiting included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -93,7 +98,7 @@ func newMetrics() *metrics {
 		}),
 		toolLabels: map[string]bool{},
 	}
-	m.registry.MustRegister(m.calls, m.duration, m.requests, m.refused, m.reloads,
+	m.registry.MustRegister(m.calls, m.limits, m.duration, m.requests, m.refused, m.reloads,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -153,6 +158,9 @@ func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (
 	result, err := t.next.Call(ctx, c, call)
 	took, status := time.Since(start), callStatus(result, err)
 	t.metrics.call(call.Name, status, took)
+	if limit := tool.LimitOf(err); limit != "" { // a name of ours, so they are few
+		t.metrics.limits.WithLabelValues(limit).Inc()
+	}
 	if slices.Contains(brokenCalls, status) {
 		t.log.Warn("call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond))
 	}

@@ -12,6 +12,7 @@ type appCollector struct {
 	workers, rss, starts, ends *prometheus.Desc
 	running, reruns, late      *prometheus.Desc
 	modules, tools             *prometheus.Desc
+	quarantined                *prometheus.Desc
 }
 
 func newAppCollector(a *App) *appCollector {
@@ -19,22 +20,23 @@ func newAppCollector(a *App) *appCollector {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &appCollector{
-		app:     a,
-		workers: desc("hutch_workers", "Worker processes alive."),
-		rss:     desc("hutch_workers_resident_bytes", "Resident memory of all workers when it was last measured."),
-		starts:  desc("hutch_worker_starts_total", "Workers started."),
-		ends:    desc("hutch_worker_ends_total", "Workers that ended, by reason.", "reason"),
-		running: desc("hutch_calls_running", "Calls inside the worker pool, waiting ones included."),
-		reruns:  desc("hutch_call_reruns_total", "Calls run again because their worker was lost through no fault of theirs."),
-		late:    desc("hutch_call_late_answers_total", "Answers that came when their caller had left."),
-		modules: desc("hutch_modules", "Modules in the folders, by status.", "status"),
-		tools:   desc("hutch_tools", "Tools that can be called."),
+		app:         a,
+		workers:     desc("hutch_workers", "Worker processes alive."),
+		rss:         desc("hutch_workers_resident_bytes", "Resident memory of all workers when it was last measured."),
+		starts:      desc("hutch_worker_starts_total", "Workers started."),
+		ends:        desc("hutch_worker_ends_total", "Workers that ended, by reason.", "reason"),
+		running:     desc("hutch_calls_running", "Calls inside the worker pool, waiting ones included."),
+		reruns:      desc("hutch_call_reruns_total", "Calls run again because their worker was lost through no fault of theirs."),
+		late:        desc("hutch_call_late_answers_total", "Answers that came when their caller had left."),
+		modules:     desc("hutch_modules", "Modules in the folders, by status.", "status"),
+		quarantined: desc("hutch_modules_quarantined", "Modules that may not run because they kept taking workers down."),
+		tools:       desc("hutch_tools", "Tools that can be called."),
 	}
 }
 
 // Describe implements [prometheus.Collector].
 func (c *appCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.workers, c.rss, c.starts, c.ends, c.running, c.reruns, c.late, c.modules, c.tools} {
+	for _, d := range []*prometheus.Desc{c.workers, c.rss, c.starts, c.ends, c.running, c.reruns, c.late, c.modules, c.tools, c.quarantined} {
 		ch <- d
 	}
 }
@@ -60,6 +62,7 @@ func (c *appCollector) Collect(ch chan<- prometheus.Metric) {
 	for status, n := range c.app.byStatus() {
 		gauge(c.modules, float64(n), string(status))
 	}
+	gauge(c.quarantined, float64(len(c.app.modules.Quarantined())))
 	gauge(c.tools, float64(len(c.app.modules.List(tool.Caller{}))))
 }
 

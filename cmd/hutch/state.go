@@ -42,6 +42,9 @@ type state struct{ dir string }
 // modules keeps module bytes by digest.
 func (s state) modules() string { return filepath.Join(s.dir, "modules") }
 
+// quarantine holds which modules may not run any more.
+func (s state) quarantine() string { return filepath.Join(s.dir, "quarantine") }
+
 // cache holds what can be computed again: compiled code and descriptions.
 func (s state) cache() string { return filepath.Join(s.dir, "cache") }
 
@@ -61,7 +64,7 @@ func openState(dir string) (state, error) {
 		return state{}, err
 	}
 	s := state{dir: dir}
-	for _, below := range []string{s.modules(), s.cache(), s.compiled(), s.descriptions()} {
+	for _, below := range []string{s.modules(), s.quarantine(), s.cache(), s.compiled(), s.descriptions()} {
 		if err := os.Mkdir(below, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return state{}, fmt.Errorf("state: %w", err)
 		}

@@ -13,9 +13,9 @@ import (
 func toolsCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:        "tools",
-		Usage:       "list, inspect and call tools without a server",
+		Usage:       "list, inspect, call and release tools without a server",
 		UsageText:   "hutch tools COMMAND [flags] [arguments]",
-		Subcommands: []*cli.Command{toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p)},
+		Subcommands: []*cli.Command{toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p), toolsReleaseCommand(p)},
 		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command.
 
 examples:

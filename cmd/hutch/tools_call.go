@@ -19,7 +19,7 @@ func toolsCallCommand(p program) *cli.Command {
 		Name:      "call",
 		Usage:     "call a tool and print its answer",
 		UsageText: "hutch tools call NAME [JSON | @FILE | -] [flags]",
-		Flags:     append(folderFlags(), jsonFlag("the whole MCP result"), logFlag("error"), timeoutFlag()),
+		Flags:     append(folderFlags(), jsonFlag("the whole MCP result, or the error,"), logFlag("error"), timeoutFlag()),
 		Action:    func(c *cli.Context) error { return runToolsCall(c, p) },
 		Description: `The arguments are a JSON object (default: {}); @FILE reads them from a file, - from standard input.
 The text of the answer goes to standard output, what the tool logs to standard error. An interrupt cancels the call.
@@ -45,7 +45,11 @@ func runToolsCall(c *cli.Context, p program) error {
 		result, err := a.tools.Call(ctx, localCaller(""), tool.Call{Name: name, Arguments: arguments, Progress: say.progress(name)})
 		say.done()
 		if err != nil {
-			return a.callError(name, err)
+			err = a.callError(name, err)
+			if c.Bool(flagJSON) {
+				err = errors.Join(err, printJSON(c.App.Writer, failureOf(err)))
+			}
+			return err
 		}
 		return printResult(c, name, result)
 	})
@@ -96,6 +100,22 @@ func readAtMost(r io.Reader) ([]byte, error) {
 		err = fmt.Errorf("more than %s", formatSize(maxArguments))
 	}
 	return body, err
+}
+
+// failedCall is what "hutch tools call --json" prints for a call without an
+// answer.
+type failedCall struct {
+	Error struct {
+		// Status is as in hutch_calls_total, Limit as in a configuration.
+		Status  string `json:"status"`
+		Limit   string `json:"limit,omitempty"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func failureOf(err error) (f failedCall) {
+	f.Error.Status, f.Error.Limit, f.Error.Message = callStatus(tool.Result{}, err), tool.LimitOf(err), err.Error()
+	return f
 }
 
 // callError says more about a tool that gave no answer than a peer would hear:

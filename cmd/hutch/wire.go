@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +21,9 @@ import (
 // App is what a [Config] becomes: folders are watched, what is found in them is
 // admitted to a registry, and the registry's modules run in workers.
 //
-// [App.Run] is one goroutine that watches and admits, and has one that tidies and
-// one that tries again what failed in passing. Everything else may be used from any
-// goroutine, while Run runs or without it.
+// [App.Run] is one goroutine that watches and admits, and has one for each of its
+// chores. Everything else may be used from any goroutine, while Run runs or without
+// it.
 type App struct {
 	cfg     Config
 	log     *slog.Logger
@@ -57,13 +59,15 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	a.watcher = reload.New(cfg.Tools, reload.Options{Blobs: a.blobs, Logger: log})
-	if a.pool, err = newPool(cfg, st, p.worker, log); err != nil {
+	died := func(m worker.Module, how string) { a.modules.Died(m, how) } // no worker runs before there is a registry
+	if a.pool, err = newPool(cfg, st, p.worker, log, died); err != nil {
 		return nil, err
 	}
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
 	a.modules, err = registry.New(registry.Options{
 		Workers: a.pool, Policy: capability.Policy{}, Fetch: a.fetch,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
+		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})
 	if err != nil {
 		return nil, errors.Join(err, a.pool.Close())
@@ -79,14 +83,16 @@ func (cfg Config) verdicts() string {
 	return fmt.Sprintf("%s, memory %d", readBuildInfo(), cfg.Limits.Call.MemoryBytes)
 }
 
-// newPool opens a pool of workers. One whose workers cannot be jailed, though
-// they have to be, is an error before any module is touched.
-func newPool(cfg Config, st state, command []string, log *slog.Logger) (*worker.Pool, error) {
+// newPool opens a pool of workers; died may be nil. One whose workers cannot be
+// jailed, though they have to be, is an error before any module is touched.
+func newPool(cfg Config, st state, command []string, log *slog.Logger, died func(worker.Module, string)) (*worker.Pool, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	l := cfg.Limits
 	pool, err := worker.NewPool(worker.Options{
-		Command: command, Image: slimWorker(log), CacheDir: st.compiled(), MemoryBudget: cfg.Limits.Workers,
+		Command: command, Image: slimWorker(log), CacheDir: st.compiled(), MemoryBudget: l.Workers,
+		Calls: l.AtOnce, Queue: l.Queue, Rate: l.PerSecond, Heartbeat: l.Heartbeat, Died: died,
 		RequireJail: cfg.RequireJail, Logger: log,
 	})
 	if err != nil || !cfg.RequireJail {
@@ -117,12 +123,48 @@ func (a *App) Run(ctx context.Context) {
 		return
 	}
 	close(a.ready)
-	tidied := launch(func() error { a.tidy(ctx); return nil })
-	retried := launch(func() error { a.retry(ctx); return nil })
+	var chores sync.WaitGroup
+	defer chores.Wait()
+	chores.Go(func() { a.every(ctx, tidyEvery, a.prune) })
+	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx) }) })
+	chores.Go(func() { a.every(ctx, refreshEvery, func() { a.modules.Refresh(ctx) }) })
 	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
-	if err := errors.Join(<-tidied, <-retried); err != nil {
-		a.log.Error("looking after modules", "error", err)
+}
+
+// How often an [App] does what nothing asks it to.
+const (
+	// tidyEvery is so often that nothing in use is ever taken for old by another
+	// process on this state.
+	tidyEvery = reload.BlobTTL / 24
+	// retryEvery is how often modules are tried again that failed through no fault
+	// of their own. A worker that keeps failing is rested by its pool besides.
+	retryEvery = 15 * time.Second
+	// refreshEvery is how soon a release or a quarantine of another process counts.
+	refreshEvery = 2 * time.Second
+)
+
+// every does a chore now and then until ctx ends. One that panics is logged and
+// done again.
+func (a *App) every(ctx context.Context, pause time.Duration, chore func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		a.guarded(chore)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
+}
+
+func (a *App) guarded(chore func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			a.log.Error("a chore broke", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	chore()
 }
 
 // Load looks at the folders once, for a command that does not watch.
@@ -138,38 +180,6 @@ func (a *App) apply(ctx context.Context, found []tool.Candidate) {
 	a.modules.Apply(ctx, all)
 	if a.Ready() == nil { // what was there from the start is summed up
 		a.logChanges(before, a.modules.Modules())
-	}
-}
-
-// retryEvery is how often modules are tried again that failed through no fault
-// of their own. A worker that keeps failing is rested by its pool besides.
-const retryEvery = 15 * time.Second
-
-func (a *App) retry(ctx context.Context) {
-	tick := time.NewTicker(retryEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			a.modules.Retry(ctx)
-		}
-	}
-}
-
-// tidy prunes now and then, and so often that nothing in use is ever taken for
-// old by another process on this state.
-func (a *App) tidy(ctx context.Context) {
-	tick := time.NewTicker(reload.BlobTTL / 24)
-	defer tick.Stop()
-	for {
-		a.prune()
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
 	}
 }
 

@@ -26,6 +26,7 @@ var failures = []struct {
 	{tool.ErrInvalid, true, "the arguments do not fit the tool's schema: correct them and call again"},
 	{tool.ErrTimeout, true, hintTimeout},
 	{tool.ErrLimit, true, "the tool ran into a limit and was stopped: ask it for less at once"},
+	{tool.ErrBusy, true, "the tool is busy with other calls: call again in a moment"},
 	{tool.ErrCancelled, true, hintCancelled},
 	{tool.ErrFailed, true, "the tool broke: other arguments may work, the same ones will not"},
 	{tool.ErrUnavailable, true, "the tool cannot run right now: call again in a while"},
