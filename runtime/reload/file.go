@@ -1,16 +1,20 @@
 package reload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // What a file can turn out to be instead of a module. The texts are shown.
@@ -18,7 +22,8 @@ var (
 	errLeaves   = errors.New("symlink leaves the folder")
 	errDangling = errors.New("symlink points nowhere")
 	errTangled  = errors.New("symlink cannot be followed")
-	errBadName  = errors.New("file name has characters that cannot be shown, rename it")
+	errBadName  = errors.New("file name has characters that cannot be shown as they are, rename it")
+	errBadUTF8  = errors.New("file name is not valid UTF-8, rename it")
 	// errMoving is never shown: the file is still being written.
 	errMoving = errors.New("changed while it was read")
 )
@@ -29,16 +34,39 @@ func isModule(name string) bool {
 	return strings.HasSuffix(name, blobSuffix) && !strings.HasPrefix(name, ".")
 }
 
-// showable returns name as it may stand in a message, and whether it is so as
-// it is.
-func showable(name string) (string, bool) {
-	clean := strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?'
+// maxName bounds a module's file name, in bytes. It stands in every list.
+const maxName = 200
+
+// named returns name as it may stand in a message, and what is wrong with it, if
+// anything is. Two names are never shown alike: what cannot be shown is escaped
+// as in Go, and so is the backslash that escapes begin with.
+func named(name string) (shown string, err error) {
+	var b strings.Builder
+	for rest := name; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, rest[0])
+			err = errBadUTF8
+		case r == '\\' || !unicode.IsPrint(r):
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+			err = cmp.Or(err, errBadName)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, name)
-	return clean, clean == name
+		rest = rest[size:]
+	}
+	if n := len(name); err == nil && n > maxName {
+		err = fmt.Errorf("file name of %d bytes, at most %d", n, maxName)
+	}
+	return b.String(), err
+}
+
+// folded maps names to one that a file system may take for the same file: those
+// of macOS and Windows ignore case, and some how a letter's accents are encoded.
+func folded(name string) string {
+	return norm.NFC.String(strings.ToLower(strings.ToUpper(norm.NFC.String(name))))
 }
 
 // resolve follows name inside root. Only symlinks cost the walk; the target is

@@ -5,8 +5,10 @@ package reload
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A named pipe without a writer would keep a plain open waiting for ever.
@@ -36,4 +38,19 @@ func TestOpenOfAPipeReturns(t *testing.T) {
 	if regular(fi) == nil {
 		t.Error("a pipe passed for a regular file")
 	}
+}
+
+// F17: whoever can write a module file decides what runs, like whoever can write
+// its folder.
+func TestF17_SharedFileIsWarnedOfOnce(t *testing.T) {
+	onStage(t, func(dir string) {
+		write(t, filepath.Join(dir, "x.wasm"), "X")
+		must(t, os.Chmod(filepath.Join(dir, "x.wasm"), 0o666))
+	}, func(s *stage) {
+		s.pass(2 * time.Minute)
+		s.holds("x.wasm=X")
+		if n := strings.Count(s.log.String(), "anyone on this machine can write to it"); n != 1 {
+			t.Errorf("warned %d times, want once: %s", n, &s.log)
+		}
+	})
 }

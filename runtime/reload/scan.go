@@ -30,6 +30,7 @@ type file struct {
 	read      fs.FileInfo // what candidate was made from; nil if there was nothing to read
 	pending   fs.FileInfo // an unsettled version
 	since     time.Time   // when pending was first seen as it is
+	twin      bool        // another file has the name already, for some file systems
 }
 
 // scan brings f up to date and reports whether something is still moving.
@@ -50,10 +51,22 @@ func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
 		return false
 	}
 	found := make(map[string]*file, len(names))
+	owners := f.owners(names)
 	for _, name := range names {
 		v := f.files[name]
 		if v == nil {
 			v = &file{}
+		}
+		if owner := owners[folded(name)]; owner != name {
+			shown, _ := named(name)
+			v.reject(f, shown, twin(owner))
+			v.twin = true
+		} else if v.twin {
+			*v = file{} // the other one is gone
+		}
+		if v.twin {
+			found[name] = v
+			continue
 		}
 		if w.look(root, f, name, v, now) {
 			moving = true
@@ -62,6 +75,28 @@ func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
 	}
 	f.files = found
 	return moving
+}
+
+// owners says which of several names that some file systems cannot tell apart
+// is loaded: the one that was before, else the first. The other would replace it
+// as soon as somebody copied the folder.
+func (f *folder) owners(names []string) map[string]string {
+	owners := make(map[string]string, len(names))
+	for _, name := range names {
+		key := folded(name)
+		owner, taken := owners[key]
+		before := f.files[name]
+		if !taken || before != nil && !before.twin && (f.files[owner] == nil || f.files[owner].twin) {
+			owners[key] = name
+		}
+	}
+	return owners
+}
+
+// twin is the error of a file beside owner.
+func twin(owner string) error {
+	shown, _ := named(owner)
+	return fmt.Errorf("differs from %s only in case or in how accents are encoded: rename one of them", shown)
 }
 
 // lost forgets a folder's modules because it is gone. A folder that is there
@@ -128,9 +163,8 @@ func (w *Watcher) names(root *os.Root, f *folder) (names []string, err error) {
 
 // look brings one file up to date and reports whether it is still moving.
 func (w *Watcher) look(root *os.Root, f *folder, name string, v *file, now time.Time) bool {
-	shown, ok := showable(name)
-	if !ok {
-		v.reject(f, shown, errBadName)
+	if shown, err := named(name); err != nil {
+		v.reject(f, shown, err)
 		return false
 	}
 	rel, err := resolve(root, f.path, name)
@@ -164,12 +198,16 @@ func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file) erro
 	if err != nil {
 		return err
 	}
+	w.o.step("opened")
 	digest, err := store(w.o.Blobs, h, fi, w.o.MaxBytes)
 	if cerr := h.Close(); err == nil {
 		err = cerr
 	}
 	if errors.Is(err, errMoving) {
 		return err
+	}
+	if why := exposure(fi); why != "" {
+		w.o.Logger.Warn("module file is not yours alone", "file", name, "folder", f.path, "error", why)
 	}
 	v.known, v.read = true, fi
 	v.candidate = tool.Candidate{Name: name, Source: f.path, Digest: digest, Size: fi.Size()}

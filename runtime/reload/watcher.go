@@ -34,6 +34,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	notify func() (notifier, error) // tests lose events with it
+	step   func(done string)        // tests change files between steps with it
 }
 
 func (o Options) withDefaults() Options {
@@ -57,6 +58,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.notify == nil {
 		o.notify = newNotifier
+	}
+	if o.step == nil {
+		o.step = func(string) {}
 	}
 	return o
 }

@@ -407,7 +407,7 @@ func TestBadFilesAreToldWithTheirReason(t *testing.T) {
 			"in.wasm=I", "in2.wasm=I",
 			"leave.wasm!symlink leaves the folder", "leave2.wasm!symlink leaves the folder",
 			"loop.wasm!symlink cannot be followed",
-			"new?line.wasm!file name has characters that cannot be shown, rename it",
+			`new\nline.wasm!file name has characters that cannot be shown as they are, rename it`,
 			"ok.wasm=O")
 		if kept := names(t, s.blobs.dir); len(kept) != 2 {
 			t.Errorf("blobs hold %d files, want the two good ones: nothing else is read", len(kept))
