@@ -55,6 +55,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"twenty modules", twenty},
 		{"the wall", wall},
 		{"a megabyte", megabyte},
+		{"hostile neighbours", neighbour},
 		{"extism/go-sdk", peer},
 		{"ways to stop a guest", stop},
 	} {

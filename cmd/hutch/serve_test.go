@@ -36,7 +36,7 @@ type served struct {
 }
 
 // newTestApp returns an App over a folder of its own, with nothing shipped.
-func newTestApp(t *testing.T, change func(*Config)) *App {
+func newTestApp(t testing.TB, change func(*Config)) *App {
 	t.Helper()
 	none, err := toolswasm.Open(fstest.MapFS{})
 	if err != nil {
@@ -57,7 +57,7 @@ func newTestApp(t *testing.T, change func(*Config)) *App {
 	return app
 }
 
-func startServe(t *testing.T, change func(*Config)) *served {
+func startServe(t testing.TB, change func(*Config)) *served {
 	t.Helper()
 	app := newTestApp(t, change)
 	l, err := listen(context.Background(), app.cfg.Addr)
@@ -78,7 +78,7 @@ func (s *served) end(t *testing.T) {
 	goleak.VerifyNone(t)
 }
 
-func (s *served) halt(t *testing.T) {
+func (s *served) halt(t testing.TB) {
 	t.Helper()
 	s.stop()
 	if err := <-s.done; err != nil {
@@ -90,7 +90,7 @@ func (s *served) halt(t *testing.T) {
 }
 
 // drop puts a module into the folder as a careful program does.
-func (s *served) drop(t *testing.T, name string, body []byte) {
+func (s *served) drop(t testing.TB, name string, body []byte) {
 	t.Helper()
 	if err := writeAtomic(filepath.Join(s.tools, name), body); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func (s *served) get(t *testing.T, path string) (int, string) {
 
 // connect returns a client, and a channel that gets a value for each change of
 // the list.
-func (s *served) connect(t *testing.T) (*sdk.ClientSession, chan struct{}) {
+func (s *served) connect(t testing.TB) (*sdk.ClientSession, chan struct{}) {
 	t.Helper()
 	changed := make(chan struct{}, 100)
 	session, err := connectTo(t.Context(), s.url, func() { changed <- struct{}{} })

@@ -19,7 +19,7 @@ func TestPoolThatRequiresAJail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := newPool(Config{RequireJail: true}, st, workertest.Command(t), slog.New(slog.DiscardHandler))
+	pool, err := newPool(Config{RequireJail: true}, st, workertest.Command(t), slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		if runtime.GOOS == "linux" && !errors.Is(err, worker.ErrNoJail) || hintOf(err) == "" {
 			t.Error(err)

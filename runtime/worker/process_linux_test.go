@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 )
 
@@ -142,5 +145,55 @@ func TestMemoryLimitIsSet(t *testing.T) {
 				t.Errorf("limit %q, want %s", line, most)
 			}
 		}
+	}
+}
+
+// A worker that is stopped from outside is seen within its limit, between calls
+// and in the middle of one, and replaced: nobody's call fails for it.
+func TestStoppedWorkerIsReplaced(t *testing.T) {
+	p := newReal(t, Options{Heartbeat: time.Second})
+	m := doing(dialecttest.Sleep(300*time.Millisecond), dialecttest.Text("done"))
+	call := func() {
+		t.Helper()
+		if body, _, err := p.Call(t.Context(), m, tool("echo", `{}`)); err != nil || !strings.Contains(string(body), "done") {
+			t.Errorf("got %q, %v", body, err)
+		}
+	}
+	stop := func() {
+		t.Helper()
+		for _, proc := range p.processes() {
+			if proc.reason() == "" {
+				if err := syscall.Kill(proc.child.pid, syscall.SIGSTOP); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	call()
+	stop()
+	waitUntil(t, func() bool { return p.Stats().Ends["frozen"] == 1 })
+	call()
+	var running sync.WaitGroup
+	running.Go(call)
+	waitUntil(t, func() bool { return pending(p) == 1 })
+	stop()
+	running.Wait()
+	if s := p.Stats(); s.Ends["frozen"] != 2 || s.Reruns != 1 || s.Starts != 3 {
+		t.Errorf("stats %+v, want two frozen workers replaced and one call run again", s)
+	}
+}
+
+func TestProcessorTime(t *testing.T) {
+	began, known := processorTime(os.Getpid())
+	for spin := time.Now(); time.Since(spin) < 10*time.Second; {
+		if now, _ := processorTime(os.Getpid()); now > began {
+			break
+		}
+	}
+	if now, _ := processorTime(os.Getpid()); !known || now <= began {
+		t.Errorf("%v, then %v, known %t", began, now, known)
+	}
+	if _, known := processorTime(1 << 30); known {
+		t.Error("the time of a process that is not there is known")
 	}
 }

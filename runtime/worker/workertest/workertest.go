@@ -51,6 +51,10 @@ func Tester(t testing.TB) string {
 	return path
 }
 
+// Program returns the path of the program, for examples, which have no
+// [testing.TB]. The same holds as for [Command].
+func Program() (string, error) { return program() }
+
 // Main runs m's tests and removes what [Command] built. It returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(workertest.Main(m)) }

@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
+
+// E04: as many recursions at once as calls can run leave the worker alive, which
+// must have room for their stacks, and this process as it was.
+func TestE04_RecursionsAtOnce(t *testing.T) {
+	p := newReal(t, Options{Calls: 8})
+	m := doing(dialecttest.Recurse())
+	if _, err := p.Describe(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() {
+			_, _, err := p.Call(t.Context(), m, tool("echo", `{}`))
+			wantLimit(t, err, abi.ClassLimit, abi.LimitStack)
+		})
+	}
+	calls.Wait()
+	if s := p.Stats(); s.Starts != 1 || s.Workers != 1 {
+		t.Errorf("stats %+v, want the one worker alive", s)
+	}
+	if grown := heap() - before; grown > 5<<20 {
+		t.Errorf("this process grew by %d bytes", grown)
+	}
+}
+
+// heap is what of this process's heap is in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse)
+}
+
+// growsTables is a module without a limit on its table, whose call grows it for
+// ever. The pre-check refuses it; here it meets a worker without one.
+func growsTables() []byte {
+	section := func(id byte, content string) string { return string([]byte{id, byte(len(content))}) + content }
+	body := "\x00" + "\x03\x40\xd0\x70\x41\x80\x80\xc0\x00\xfc\x0f\x00\x1a\x0c\x00\x0b\x41\x00\x0b" // loop: grow by 2^20
+	return []byte("\x00asm\x01\x00\x00\x00" +
+		section(1, "\x01\x60\x00\x01\x7f") +
+		section(2, "\x01\x0ahutch:host\x09input_len\x00\x00") +
+		section(3, "\x02\x00\x00") +
+		section(4, "\x01\x70\x00\x01") +
+		section(5, "\x01\x00\x01") +
+		section(7, "\x03\x06memory\x02\x00\x08describe\x00\x01\x04call\x00\x02") +
+		section(10, "\x02\x04\x00\x41\x00\x0b"+string(rune(len(body)))+body))
+}
+
+// E06: tables have no limit in the engine. Growing one costs the worker its life
+// and nobody else anything.
+func TestE06_TablesThatGrow(t *testing.T) {
+	p := newReal(t, Options{Calls: 1})
+	canary := asModule("canary.wasm", dialecttest.Module{}.Bytes())
+	m := asModule("grow.wasm", growsTables())
+	m.Limits.MemoryBytes = 1 << 20
+	before := heap()
+	in := tool("echo", `{}`)
+	in.Limits.Wall = 20 * time.Second
+	_, _, err := p.Call(t.Context(), m, in)
+	wantClass(t, err, abi.ClassWorkerLost, "")
+	body, _, err := p.Call(t.Context(), canary, tool("echo", `{}`))
+	if err != nil {
+		t.Errorf("canary: %q, %v", body, err)
+	}
+	if grown := heap() - before; grown > 5<<20 {
+		t.Errorf("this process grew by %d bytes", grown)
+	}
+}
+
+// E15: a host that panics fails the operation, not the call, and its text stays
+// on this side.
+func TestE15_HostThatPanics(t *testing.T) {
+	p := newReal(t, Options{})
+	in := tool("echo", `{}`)
+	in.Host = func(context.Context, abi.Request) abi.Response { panic("secret token") }
+	m := doing(dialecttest.Op(abi.OpKVGet, 1, `{"key":"a"}`))
+	for range 2 {
+		body, _, err := p.Call(t.Context(), m, in)
+		if err != nil || !strings.Contains(string(body), "the operation failed") || strings.Contains(string(body), "secret") {
+			t.Errorf("got %q, %v", body, err)
+		}
+	}
+	if s := p.Stats(); s.Starts != 1 {
+		t.Errorf("stats %+v, want one worker", s)
+	}
+}
+
+// E20: no two modules share a process, whatever goes on at once.
+func TestE20_OneModuleAWorker(t *testing.T) {
+	p := newReal(t, Options{})
+	var calls sync.WaitGroup
+	for i := range 6 {
+		calls.Go(func() {
+			m := doing(dialecttest.Write(fmt.Sprintf(`{"module":%d}`, i%3)))
+			if _, _, err := p.Call(t.Context(), m, tool("echo", `{}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	byPID, byDigest := map[int]string{}, map[string]int{}
+	for proc, s := range p.procs {
+		if other, taken := byPID[proc.child.pid]; taken {
+			t.Errorf("process %d runs %s and %s", proc.child.pid, other, s.module.Digest)
+		}
+		byPID[proc.child.pid] = s.module.Digest
+		byDigest[s.module.Digest]++
+	}
+	if len(byPID) != 3 || len(byDigest) != 3 {
+		t.Errorf("%d processes for %d modules, want 3 for 3", len(byPID), len(byDigest))
+	}
+}
+
+// E21: calls that fail, in each way that leaves the worker alive, leak nothing on
+// either side.
+func TestE21_FailingCallsLeakNothing(t *testing.T) {
+	calls := 10_000
+	if testing.Short() {
+		calls = 1000
+	}
+	p := newReal(t, Options{Rate: 1 << 30})
+	for name, m := range map[string]Module{
+		"trap":   doing(dialecttest.Trap()),
+		"error":  doing(dialecttest.Fail(1, "no such city")),
+		"output": doing(dialecttest.Output(2 << 20)),
+	} {
+		fail := func(n int) {
+			for range n / 3 {
+				if _, _, err := p.Call(t.Context(), m, tool("echo", `{}`)); err == nil {
+					t.Fatalf("%s: a call that fails answered", name)
+				}
+			}
+		}
+		fail(calls / 2) // pools and caches fill
+		before, worker := heap(), p.weigh()
+		fail(calls)
+		if grown := heap() - before; grown > 4<<20 {
+			t.Errorf("%s: this process grew by %d bytes in %d calls", name, grown, calls/3)
+		}
+		// Garbage comes and goes; an instance that stayed would be 64 KiB a call.
+		if grown := p.weigh() - worker; grown > 48<<20 {
+			t.Errorf("%s: the worker grew by %d bytes in %d calls", name, grown, calls/3)
+		}
+		if n := pending(p); n != 0 {
+			t.Errorf("%s: %d calls are still noted", name, n)
+		}
+		p.Retire(m.Digest)
+		waitUntil(t, func() bool { return p.Stats().Workers == 0 })
+	}
+}
+
+// Compiled code belongs to what is compiled: a description that is stamped into
+// the file makes it another module, and costs no second compilation.
+func TestStampedModuleIsNotCompiledAgain(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	p := newReal(t, Options{CacheDir: cache})
+	plain := dialecttest.Module{}.Bytes()
+	stamped, err := wasmbin.AppendCustom(plain, "hutch.manifest", dialecttest.Module{}.Description())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range [][]byte{plain, stamped} {
+		m := asModule("echo.wasm", file)
+		m.Bytes = func() ([]byte, error) {
+			checked, err := wasmbin.Check(file, wasmbin.Budget{})
+			if err != nil {
+				return nil, err
+			}
+			return checked.Stripped(), nil
+		}
+		if _, err := p.Describe(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if folders, err := filepath.Glob(filepath.Join(cache, "*")); err != nil || len(folders) != 1 {
+		t.Errorf("compiled code in %d folders, %v, want 1", len(folders), err)
+	}
+	if p.Stats().Starts != 2 {
+		t.Errorf("%d workers, want one for each file", p.Stats().Starts)
+	}
+}
