@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
@@ -45,6 +47,18 @@ func TestNobodyListens(t *testing.T) {
 			t.Errorf("%+v, %v", usage, err)
 		}
 	})
+}
+
+// E10: what a guest logs is UTF-8 when it leaves.
+func TestE10_LogLinesAreUTF8(t *testing.T) {
+	for _, bad := range []string{"\xff\xfe", "\xed\xa0\x80", "\xc0\x80", "\xe2\x82"} {
+		var line string
+		j := journal{emit: func(_ abi.LogLevel, s string) { line = s }, mostLines: 1, mostBytes: 100}
+		j.write(abi.Info, []byte("a"+bad+"b"))
+		if !utf8.ValidString(line) || !strings.HasPrefix(line, "a\uFFFD") || !strings.HasSuffix(line, "b") {
+			t.Errorf("%q becomes %q", bad, line)
+		}
+	}
 }
 
 func TestProgressIsRateLimited(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -58,6 +59,29 @@ func TestResultsAreMadeFitForHosts(t *testing.T) {
 			}
 			if got, err := encode(res); err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v\nwant %s", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// E10: text that is no UTF-8 goes no further, whatever a guest puts it into.
+func TestE10_TextThatIsNotUTF8(t *testing.T) {
+	for name, bad := range map[string]string{
+		"bytes that begin nothing": "\xff\xfe", "a surrogate": "\xed\xa0\x80", "overlong": "\xc0\x80", "cut off": "\xe2\x82",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := answering(t, "", `{"content":[{"type":"text","text":"`+bad+`"}]}`)
+			if text, err := w.text("ask", `{}`); err == nil {
+				t.Errorf("result %q", text)
+			} else if !utf8.ValidString(err.Error()) {
+				t.Errorf("error %q", err)
+			}
+			w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) {
+				return nil, abi.Failf(abi.ClassGuest, "no luck %s today", bad)
+			}
+			res, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "ask"})
+			if err != nil || !res.IsError || !utf8.ValidString(res.Content[0].Text) || !strings.HasPrefix(res.Content[0].Text, "no luck ") {
+				t.Errorf("error of the guest: %+v, %v", res, err)
 			}
 		})
 	}

@@ -137,7 +137,7 @@ func openCacheUnchecked(dir string, o Options) (cacheFolder, error) {
 	return cacheFolder{path: filepath.Join(dir, list[0].Name()), logger: o.Logger}, nil
 }
 
-func TestCacheFoldersOfOthersAreRefused(t *testing.T) {
+func TestE25_CacheFoldersOfOthersAreRefused(t *testing.T) {
 	const want = "internal: compilation cache: not a folder that only this user can write; remove it or choose another one"
 	refused := func(name, dir string) {
 		t.Helper()
@@ -227,6 +227,33 @@ func TestE23_E24_ManyModulesOverOneFolder(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// Two files with the same code compile into one folder, at once if they can.
+func TestE24_FirstUseOfAColdFolder(t *testing.T) {
+	for range 10 {
+		dir := filepath.Join(t.TempDir(), "cache")
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				m, err := Compile(context.Background(), counter, Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if out, _, err := run(t, m); err != nil || out != counted {
+					t.Errorf("%q, %v", out, err)
+				}
+				if err := m.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if log := cached(t, dir); log != "" {
+			t.Errorf("the folder is not whole afterwards: %s", log)
+		}
 	}
 }
 
