@@ -135,7 +135,7 @@ func TestArgumentsHaveALargestSize(t *testing.T) {
 		t.Errorf("20 bytes: %v", err)
 	}
 	_, err := w.text("take", `{"a":"0123456789abc"}`)
-	if !errors.Is(err, tool.ErrInvalid) || !strings.Contains(err.Error(), "21 bytes, at most 20") {
+	if !errors.Is(err, tool.ErrInvalid) || !strings.Contains(err.Error(), "21 bytes, at most 20 (limits.input)") || tool.LimitOf(err) != "input" {
 		t.Errorf("21 bytes: %v", err)
 	}
 }
@@ -200,6 +200,8 @@ func TestFailuresAreToldInOneTable(t *testing.T) {
 		{abi.Failf(abi.ClassTimeout, "took 30 s"), tool.ErrTimeout, `tool "take": took 30 s: ask for less, or try again`},
 		{abi.Failf(abi.ClassCancelled, "gone"), tool.ErrCancelled, `tool "take": gone`},
 		{abi.Failf(abi.ClassLimit, "out of memory"), tool.ErrLimit, `tool "take": out of memory: ask for less`},
+		{abi.Exceeded(abi.ClassLimit, abi.LimitOutput, "9 bytes"), tool.ErrLimit, `tool "take": 9 bytes (limits.output): ask for less`},
+		{abi.Exceeded(abi.ClassBusy, abi.LimitQueue, "3 wait"), tool.ErrBusy, `tool "take": 3 wait (limits.queue)`},
 		{abi.Failf(abi.ClassTrap, "unreachable\n\x1b[2J"), tool.ErrFailed, `tool "take": unreachable �[2J: this tool cannot do it, use another`},
 		{abi.Failf(abi.ClassModule, "no"), tool.ErrFailed, `tool "take": no: this tool cannot run, use another`},
 		{abi.Failf(abi.ClassWorkerLost, "lost"), tool.ErrUnavailable, `tool "take": lost: try again`},
@@ -213,6 +215,10 @@ func TestFailuresAreToldInOneTable(t *testing.T) {
 		_, err := w.text("take", `{}`)
 		if !errors.Is(err, tt.kind) || err.Error() != tt.text {
 			t.Errorf("%v: got %v", tt.err, err)
+		}
+		var f *abi.Failure
+		if errors.As(tt.err, &f) && tool.LimitOf(err) != string(f.Limit) {
+			t.Errorf("%v: the limit is %q", err, tool.LimitOf(err))
 		}
 	}
 }

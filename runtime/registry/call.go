@@ -73,7 +73,7 @@ func (r *Registry) find(c tool.Caller, name string) *listed {
 
 // arguments checks what the caller gave and returns the bytes that were checked.
 func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessage, error) {
-	invalid := func(text string) error {
+	invalid := func(text string) *callError {
 		return &callError{kind: tool.ErrInvalid,
 			text: fmt.Sprintf("invalid arguments for %q: %s", b.public.Name, text)}
 	}
@@ -82,7 +82,9 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 		args = json.RawMessage("{}")
 	}
 	if n := len(args); n > r.o.Limits.InputBytes {
-		return nil, invalid(fmt.Sprintf("%d bytes, at most %d", n, r.o.Limits.InputBytes))
+		err := invalid(fmt.Sprintf("%d bytes, at most %d (%s)", n, r.o.Limits.InputBytes, abi.LimitInput.Key()))
+		err.limit = abi.LimitInput
+		return nil, err
 	}
 	if err := rawjson.Check(args, rawjson.MaxDepth); err != nil {
 		return nil, invalid(err.Error())

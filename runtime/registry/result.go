@@ -13,19 +13,20 @@ import (
 
 // result turns what a guest wrote into what the caller gets.
 func (r *Registry) result(l *listed, raw []byte) (tool.Result, error) {
-	fail := func(kind error, text string) (tool.Result, error) {
-		return tool.Result{}, &callError{kind: kind, text: fmt.Sprintf(
+	fail := func(kind error, limit abi.LimitName, text string) (tool.Result, error) {
+		return tool.Result{}, &callError{kind: kind, limit: limit, text: fmt.Sprintf(
 			"tool %q answered what it may not: %s", l.name, abi.OneLine(text, maxFailureText))}
 	}
 	if n := len(raw); n > r.o.Limits.OutputBytes {
-		return fail(tool.ErrLimit, fmt.Sprintf("%d bytes, at most %d: ask for less", n, r.o.Limits.OutputBytes))
+		return fail(tool.ErrLimit, abi.LimitOutput, fmt.Sprintf("%d bytes, at most %d (%s): ask for less",
+			n, r.o.Limits.OutputBytes, abi.LimitOutput.Key()))
 	}
 	res, err := dialect.ParseResult(l.mount.def.kind, raw)
 	if err != nil {
-		return fail(tool.ErrFailed, err.Error())
+		return fail(tool.ErrFailed, "", err.Error())
 	}
 	if err := r.structure(l.bound, &res); err != nil {
-		return fail(tool.ErrFailed, err.Error())
+		return fail(tool.ErrFailed, "", err.Error())
 	}
 	if res.Content == nil {
 		res.Content = []tool.Content{} // [] on every wire, never null

@@ -406,7 +406,7 @@ func TestClosedMemoryIsOutOfReach(t *testing.T) {
 
 func TestNoMemoryForAnInstance(t *testing.T) {
 	in := &Instance{owner: &Module{}}
-	want := "limit: no memory for another instance: fewer calls at a time, or a higher limit for the process"
+	want := "limit: no memory for another instance: fewer calls at a time, or less memory for each (limits.memory)"
 	if err := in.startPanic(errNoRoom); errorText(err) != want {
 		t.Error(err)
 	}

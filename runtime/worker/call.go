@@ -52,10 +52,15 @@ type outcome struct {
 	// lost: the worker ended first. gated: the call had made a gated operation, so
 	// running it again might do something twice.
 	lost, gated bool
+	// starved: the worker was ended for using too much memory. One that the
+	// kernel refused memory crashes, in ways that do not say why.
+	starved bool
 }
 
 func (o outcome) result() ([]byte, abi.Usage, error) {
 	switch {
+	case o.lost && o.starved:
+		return nil, o.usage, abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "the tool used up the memory of its process")
 	case o.lost:
 		return nil, o.usage, abi.Failf(abi.ClassWorkerLost, "the tool's process ended during the call; try again")
 	case o.failure != nil:

@@ -96,3 +96,43 @@ func ExampleLimits_callsPerSecond() {
 	}, dialecttest.Write("{}"))
 	// Output: busy calls_per_second
 }
+
+// So many calls of a module run at once. The next ones wait, within their own
+// time.
+func ExampleLimits_callsAtOnce() {
+	withPool(worker.Options{Calls: 1}, func(pool *worker.Pool, m worker.Module) {
+		var first sync.WaitGroup
+		first.Go(func() {
+			if err := call(pool, m, abi.Limits{}); err != nil {
+				fmt.Println(err)
+			}
+		})
+		for pool.Stats().Workers == 0 {
+			time.Sleep(time.Millisecond) // until the first is in
+		}
+		fmt.Println(call(pool, m, abi.Limits{Wall: 50 * time.Millisecond}))
+		first.Wait()
+	}, dialecttest.Sleep(time.Second), dialecttest.Write("{}"))
+	// Output: timeout: the call took longer than 50ms, its limit: other calls of the tool were running (limits.timeout)
+}
+
+// Compiling has a time limit of its own.
+func ExampleLimits_compile() {
+	withPool(worker.Options{}, func(pool *worker.Pool, m worker.Module) {
+		m.Limits.Compile = time.Microsecond
+		fmt.Println(call(pool, m, abi.Limits{}))
+	}, dialecttest.Write("{}"))
+	// Output: timeout: compiling the module took longer than 1µs, the limit (limits.compile)
+}
+
+// A process whose tables, stacks or engine use up its memory is ended; memory of
+// its own a guest is refused before that.
+func ExampleLimits_memory() {
+	withPool(worker.Options{}, func(pool *worker.Pool, m worker.Module) {
+		fmt.Println(call(pool, m, abi.Limits{}))
+		fmt.Println(pool.Stats().Workers, "worker alive")
+	}, dialecttest.Grow(10_000))
+	// Output:
+	// guest: no memory
+	// 1 worker alive
+}

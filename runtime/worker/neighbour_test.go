@@ -18,7 +18,7 @@ func neighbours() map[string]Module {
 	return map[string]Module{
 		"spinner":    doing(dialecttest.Exponential()),
 		"recursion":  doing(dialecttest.Recurse()),
-		"tables":     asModule("grow.wasm", growsTables()),
+		"tables":     asModule("grow.wasm", growsTables(boundedTable)),
 		"memory":     doing(dialecttest.Grow(1000), dialecttest.Loop()),
 		"log flood":  doing(dialecttest.Log(abi.Info, 1<<30, "look at me, look at me, look at me, look at me")),
 		"output":     doing(dialecttest.Output(8 << 20)),

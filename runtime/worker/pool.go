@@ -368,9 +368,13 @@ func (p *Pool) spawn(s *slot) (*process, error) {
 	return proc, nil
 }
 
+// stackBytes is the most a call's stack takes in the engine (wazero v1.12.0): it
+// doubles up to 84 MB, while the half of that is still there.
+const stackBytes = 128 << 20
+
 // ceiling is the most memory the worker of a module may use: its own, room to
-// compile, and for each call an instance twice over, since memory that grows is
-// copied. No instance can have more than 4 GiB.
+// compile, and for each call a stack and an instance twice over, since memory that
+// grows is copied. No instance can have more than 4 GiB.
 func (p *Pool) ceiling(l abi.Limits) int64 {
-	return 768<<20 + 2*int64(p.o.Calls)*min(l.MemoryBytes, 4<<30)
+	return 768<<20 + int64(p.o.Calls)*(stackBytes+2*min(l.MemoryBytes, 4<<30))
 }

@@ -140,8 +140,9 @@ func (p *process) read() {
 		p.end(endJail)
 	}
 	p.end(endCrash) // if nothing else had ended it
+	starved := p.reason() == endMemory
 	for _, c := range p.takeAll() {
-		c.settle(outcome{lost: true})
+		c.settle(outcome{lost: true, starved: starved && c.kind == kindCall})
 	}
 	p.gated.Wait()
 	p.report(err, waited)
