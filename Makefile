@@ -95,8 +95,9 @@ bench: tools
 	@cd bench && go build -o ../bin/bench .
 	@bin/bench -json bin/bench.json
 
-## soak: every fuzz target for SOAK
+## soak: tests at their full length, then every fuzz target for SOAK
 soak:
+	HUTCH_SOAK=1 go test -count=1 -run 'E21' ./runtime/worker
 	@for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "==> $$package $$target, $(SOAK)"; \

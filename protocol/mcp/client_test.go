@@ -68,6 +68,8 @@ func TestFailuresAreResultsThatAModelCanRead(t *testing.T) {
 		{wrapped(tool.ErrInvalid), "invalid arguments: count is 3, at most 2"},
 		{wrapped(tool.ErrTimeout), "timeout: count is 3, at most 2"},
 		{wrapped(tool.ErrLimit), "limit: count is 3, at most 2"},
+		{wrapped(tool.ErrBusy), "busy: count is 3, at most 2"},
+		{tool.ErrBusy, "the tool is busy with other calls: call again in a moment"},
 		{wrapped(tool.ErrFailed), "tool failed: count is 3, at most 2"},
 		{wrapped(tool.ErrUnavailable), "unavailable: count is 3, at most 2"},
 		{tool.ErrCancelled, "the call was cancelled"},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -382,6 +384,39 @@ func TestReplacementDoesNotWaitToCompile(t *testing.T) {
 		}
 		body2, err := wait()
 		wantAnswer(t, body2, err, `{}`)
+	})
+}
+
+// What an earlier process compiled is used at once, whatever else compiles.
+func TestKnownCodeDoesNotWaitToCompile(t *testing.T) {
+	dir := t.TempDir()
+	known := numbered(1)
+	wasm, err := known.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, codeDigest(wasm)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stranger := numbered(2)
+	stranger.Bytes = func() ([]byte, error) { return []byte("strange"), nil }
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, Options{Compilations: 1, CacheDir: dir}, func(_ context.Context, w *fakeWorker, wasm []byte) (guest, error) {
+			if string(wasm) == "strange" {
+				time.Sleep(20 * time.Second)
+			}
+			return &fakeGuest{w, usual}, nil
+		})
+		slow := later(f, t.Context(), stranger, tool("echo", `{}`))
+		synctest.Wait()
+		began := time.Now()
+		body, _, err := f.Call(t.Context(), known, tool("echo", `{}`))
+		wantAnswer(t, string(body), err, `{}`)
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+		text, err := slow()
+		wantAnswer(t, text, err, `{}`)
 	})
 }
 

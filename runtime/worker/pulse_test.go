@@ -46,6 +46,22 @@ func TestFrozenWorkerIsEndedBetweenCalls(t *testing.T) {
 	})
 }
 
+// Workers that start all the time do not keep the others from being looked at.
+func TestManyStartsDoNotHoldUpTheSweeper(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newUsual(t, Options{IdleTTL: 3 * time.Second})
+		for n := range 40 {
+			if _, err := f.Describe(t.Context(), numbered(n)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(250 * time.Millisecond)
+		}
+		if s := f.Stats(); s.Ends["idle"] < 20 || s.Workers > 20 {
+			t.Errorf("stats %+v, want the idle ones ended meanwhile", s)
+		}
+	})
+}
+
 // With a call, it depends: a worker that computes is left to the call's own
 // limit, one that does not is frozen.
 func TestFrozenWorkerWithACall(t *testing.T) {

@@ -12,9 +12,10 @@ const sweepEvery = time.Second
 
 // sweep runs until the pool closes. Without workers it sleeps.
 func (p *Pool) sweep() {
+	var tick <-chan time.Time // kept while workers start, or many starts would hold it up
+	var pinged time.Time
 	for {
-		var tick <-chan time.Time
-		if len(p.processes()) > 0 {
+		if tick == nil && len(p.processes()) > 0 {
 			tick = time.After(min(sweepEvery, p.o.IdleTTL))
 		}
 		select {
@@ -22,10 +23,14 @@ func (p *Pool) sweep() {
 			return
 		case <-p.wake:
 		case <-tick:
+			tick = nil
 			p.endIdle()
 			p.evict()
 			p.endOversized()
-			p.endFrozen()
+			if time.Since(pinged) >= sweepEvery {
+				pinged = time.Now()
+				p.endFrozen()
+			}
 		}
 	}
 }

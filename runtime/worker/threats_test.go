@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -144,9 +145,9 @@ func TestE20_OneModuleAWorker(t *testing.T) {
 // E21: calls that fail, in each way that leaves the worker alive, leak nothing on
 // either side.
 func TestE21_FailingCallsLeakNothing(t *testing.T) {
-	calls := 10_000
-	if testing.Short() {
-		calls = 1000
+	calls := 1500
+	if os.Getenv("HUTCH_SOAK") != "" {
+		calls = 10_000
 	}
 	p := newReal(t, Options{Rate: 1 << 30})
 	for name, m := range map[string]Module{
