@@ -123,6 +123,17 @@ func TestConfigFileIsReadOnlyIfNamed(t *testing.T) {
 	}
 }
 
+func TestConfigOfModules(t *testing.T) {
+	cfg, err := readConfig(t, "limits: {calls_at_once: 1000, queue: 1, calls_per_second: 7, heartbeat: 1s, deaths: 1, deaths_within: 1m}\n", nil)
+	l := cfg.Limits
+	if err != nil || l.AtOnce != 1000 || l.Queue != 1 || l.PerSecond != 7 || l.Heartbeat != time.Second || l.Deaths != 1 || l.DeathWindow != time.Minute {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if cfg, err = readConfig(t, "limits: {calls_at_once: auto}\n", nil); err != nil || cfg.Limits.AtOnce != 0 {
+		t.Errorf("%+v, %v", cfg.Limits, err)
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	const sizes = "a size is a whole number and B, KiB, MiB or GiB, such as 64MiB"
 	for _, c := range []struct {
@@ -130,7 +141,7 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, addr, require_jail, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
-			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, body, connections, workers"},
+			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", `hutch.yaml:2: mapping key "addr" already defined at [1:1]`},
 		{"no truth", "require_jail: maybe\n", `hutch.yaml:1: require_jail: "maybe" is neither true nor false`},
 		{"no unit", "limits:\n  memory: 64\n", `hutch.yaml:2: limits.memory: "64": ` + sizes},
@@ -142,6 +153,11 @@ func TestConfigErrors(t *testing.T) {
 		{"zero time", "limits: {timeout: 0}\n", `hutch.yaml:1: limits.timeout: "0": a duration is a number and ms, s, m or h, such as 30s`},
 		{"negative time", "limits: {timeout: -1s}\n", "hutch.yaml:1: limits.timeout: -1s: allowed are 1ms to 1h"},
 		{"long time", "limits: {timeout: 2h}\n", "hutch.yaml:1: limits.timeout: 2h: allowed are 1ms to 1h"},
+		{"calls at once", "limits: {calls_at_once: 1001}\n", "hutch.yaml:1: limits.calls_at_once: 1001: allowed are 1 to 1000"},
+		{"no queue", "limits: {queue: 0}\n", "hutch.yaml:1: limits.queue: 0: allowed are 1 to 1000000"},
+		{"part of a second", "limits: {heartbeat: 1500ms}\n", "hutch.yaml:1: limits.heartbeat: 1500ms: allowed are whole seconds, 1s to 1h"},
+		{"slow heart", "limits: {heartbeat: 3601s}\n", "hutch.yaml:1: limits.heartbeat: 3601s: allowed are 1ms to 1h"},
+		{"long memory", "limits: {deaths_within: 61m}\n", "hutch.yaml:1: limits.deaths_within: 61m: allowed are 1ms to 1h"},
 		{"count with a unit", "limits: {connections: 5x}\n", `hutch.yaml:1: limits.connections: "5x": a whole number without a unit, such as 100`},
 		{"no count", "limits: {connections: 0}\n", "hutch.yaml:1: limits.connections: 0: allowed are 1 to 100000"},
 		{"list for a value", "limits: {timeout: [1s]}\n", "hutch.yaml:1: limits.timeout: one plain value is wanted here"},
