@@ -15,14 +15,15 @@ import (
 // wall runs the Go benchmarks of the process boundary and of loading a guest, and
 // keeps the lowest of three runs: what the machine does when it is left alone.
 func wall(ctx context.Context, r *report, s setup) error {
-	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|LargeCall|Spawn|Load", "./runtime/worker", "./runtime/dialect")
+	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|Mirror|LargeCall|Spawn|Load", "./runtime/worker", "./runtime/dialect")
 	if err != nil {
 		return err
 	}
 	get := found.get
 	r.add(
 		figure{Name: "parent to worker and back, 1 KiB, p50", Program: "hutch-worker", Value: get("RoundTrip/pipe", "p50-us"), Unit: "us", AtMost: 30}.
-			beside("and a fresh instance runs", get("RoundTrip/guest", "p50-us")),
+			beside("a process that only sends it back", get("Mirror", "p50-us")),
+		figure{Name: "the same, and a fresh instance runs", Program: "hutch-worker", Value: get("RoundTrip/guest", "p50-us"), Unit: "us"},
 		figure{Name: "1 MB to a worker's guest and back, p50", Program: "hutch-worker", Value: get("LargeCall/guest", "p50-us") / 1e3, Unit: "ms"},
 		figure{Name: "start a worker, to its hello, p50", Program: "hutch-worker", Value: get("Spawn/hello", "p50-us") / 1e3, Unit: "ms"}.
 			beside("with a small module described", get("Spawn/described", "p50-us")/1e3),

@@ -31,6 +31,32 @@ func echoMain() int {
 	return 0
 }
 
+// asMirror makes the test program send back what it reads, in frames of
+// mirrored bytes: what any worker would cost that does nothing.
+const (
+	asMirror = "__mirror"
+	mirrored = 1024
+)
+
+func mirrorMain() int {
+	in, err := standardPipe(os.Stdin)
+	if err != nil {
+		return 1
+	}
+	out, err := standardPipe(os.Stdout)
+	if err != nil {
+		return 1
+	}
+	for b := make([]byte, mirrored); ; {
+		if _, err := io.ReadFull(in, b); err != nil {
+			return 0
+		}
+		if _, err := out.Write(b); err != nil {
+			return 1
+		}
+	}
+}
+
 // timed runs op b.N times and reports the median and the 99th of a hundred.
 func timed(b *testing.B, op func()) {
 	b.Helper()
@@ -52,6 +78,37 @@ func BenchmarkRoundTrip(b *testing.B) {
 	for name, command := range map[string][]string{"pipe": {os.Args[0], asEcho}, "guest": workertest.Command(b)} {
 		b.Run(name, func(b *testing.B) { benchCall(b, newReal(b, Options{Command: command, Rate: 1 << 30}), argument) })
 	}
+}
+
+// BenchmarkMirror is 1 KiB there and back to a process that does nothing with it,
+// read by a goroutine that hands it on: the least that this machine takes.
+func BenchmarkMirror(b *testing.B) {
+	c, err := startChild([]string{os.Args[0], asMirror})
+	if err != nil {
+		b.Fatal(err)
+	}
+	back := make(chan struct{}, 1)
+	go func() {
+		defer close(back)
+		for buf := make([]byte, mirrored); ; back <- struct{}{} {
+			if _, err := io.ReadFull(c.out, buf); err != nil {
+				return
+			}
+		}
+	}()
+	line := make([]byte, mirrored)
+	timed(b, func() {
+		if _, err := c.in.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		<-back
+	})
+	c.kill()
+	for range back { // until its output has ended
+	}
+	// How it ends is not what is measured.
+	_ = c.wait()
+	_, _ = c.in.Close(), c.out.Close()
 }
 
 // BenchmarkLargeCall is a call of 1 MB there and back.

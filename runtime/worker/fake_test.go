@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 			os.Exit(Main())
 		case asGreedy:
 			os.Exit(greedyMain(os.Args[2]))
+		case asMirror:
+			os.Exit(mirrorMain())
 		case asEcho:
 			os.Exit(echoMain())
 		case asStubborn:
