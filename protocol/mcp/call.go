@@ -43,6 +43,12 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				err = rpcError(codeInvalidRequest, abi.Cut(err.Error(), maxErrorText))
 			}
 		}()
+		if session, ok := req.GetSession().(*sdk.ServerSession); ok && session.ID() != "" {
+			// Over HTTP its own request may be gone by now.
+			if done := s.sessions.acquire(session.ID()); done != nil {
+				defer done()
+			}
+		}
 		switch req := req.(type) {
 		case *sdk.ListToolsRequest:
 			return s.listTools(req)
@@ -54,6 +60,11 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			if req.Params != nil && isModern(req.Params.ProtocolVersion) {
 				req.Params.ProtocolVersion = lastLegacy
 			}
+			defer func() {
+				if err == nil {
+					s.sessions.opened(ctx, req.Session)
+				}
+			}()
 		case *sdk.InitializedRequest:
 			defer func() {
 				if err == nil {

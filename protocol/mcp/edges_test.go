@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -201,49 +200,6 @@ func TestH17_IdsInUseOverHTTP(t *testing.T) {
 	}
 }
 
-// go-sdk keeps idle MCP sessions for ever.
-func TestIdleSessionsEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := New(newFakeTools(), Options{})
-		sessionByHandler(t, s)
-		time.Sleep(59 * time.Minute)
-		before := sessions(s)
-		time.Sleep(2 * time.Minute)
-		if after := sessions(s); before != 1 || after != 0 {
-			t.Errorf("%d sessions, then %d", before, after)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func sessions(s *Server) int {
-	n := 0
-	for range s.sdk.Sessions() {
-		n++
-	}
-	return n
-}
-
-func TestSessionsHaveALimit(t *testing.T) {
-	s := newServer(t, newFakeTools(), Options{MaxSessions: 2})
-	url := newHTTP(t, s)
-	first := openSession(t, url)
-	openSession(t, url)
-	if status, text := do(t, url, "POST", "", initialize); status != http.StatusServiceUnavailable || !strings.Contains(text, "2 sessions are open, the most allowed") {
-		t.Errorf("third: %s", text)
-	}
-	body, headers := modernCall(1, "echo")
-	if status, text := do(t, url, "POST", headers, body); status != http.StatusOK {
-		t.Errorf("a modern call: %s", text)
-	}
-	if status, text := do(t, url, "DELETE", "Mcp-Session-Id: "+first, ""); status != http.StatusNoContent {
-		t.Fatal(text)
-	}
-	openSession(t, url)
-}
-
 // Nothing opens an MCP session but initialize, and none leaks.
 func TestRequestsLeaveNothingBehind(t *testing.T) {
 	s := newServer(t, newFakeTools(), Options{})
@@ -255,7 +211,7 @@ func TestRequestsLeaveNothingBehind(t *testing.T) {
 		do(t, url, "POST", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 		do(t, url, "POST", "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}`)
 	}
-	if n := sessions(s); n != 0 {
+	if n := openSessions(s); n != 0 || s.sessions.taken != 0 {
 		t.Errorf("%d sessions are open", n)
 	}
 }
@@ -279,9 +235,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 		return resp
 	}
 	get := open("GET", "Mcp-Session-Id: "+openSession(t, web.URL), "")
-	listen := open("POST", "Mcp-Protocol-Version: 2026-07-28; Mcp-Method: subscriptions/listen",
-		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{`+
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+	listen := open("POST", listenHeaders, listenLine("1"))
 
 	done := make(chan error, 1)
 	go func() { done <- web.Config.Shutdown(within(t)) }()
@@ -357,8 +311,20 @@ func sessionByHandler(t *testing.T, s *Server) string {
 }
 
 func askHandler(s *Server, headers, body string) *httptest.ResponseRecorder {
-	req := httptest.NewRequest("POST", "/", strings.NewReader(body))
+	return askHandlerWithin(context.Background(), s, headers, body)
+}
+
+func askHandlerWithin(ctx context.Context, s *Server, headers, body string) *httptest.ResponseRecorder {
+	req := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(body))
 	setHeaders(req, "Content-Type: application/json; Accept: */*")
+	setHeaders(req, headers)
+	rec := httptest.NewRecorder()
+	s.Handler().ServeHTTP(rec, req)
+	return rec
+}
+
+func askHandlerMethod(s *Server, method, headers string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, "/", nil)
 	setHeaders(req, headers)
 	rec := httptest.NewRecorder()
 	s.Handler().ServeHTTP(rec, req)

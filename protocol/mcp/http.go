@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -32,7 +33,7 @@ func (s *Server) newHandler() http.Handler {
 	return &endpoint{
 		s: s,
 		legacy: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-			SessionTimeout: s.o.SessionTimeout, MaxRequestBodyBytes: maxBody, Logger: log,
+			MaxRequestBodyBytes: maxBody, Logger: log,
 		}),
 		modern: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: log,
@@ -57,7 +58,7 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case isModern(r.Header.Get(versionHeader)):
 		h.modern.ServeHTTP(w, r)
 	default:
-		h.legacy.ServeHTTP(w, r)
+		h.serveLegacy(w, r)
 	}
 }
 
@@ -95,40 +96,47 @@ func (h *endpoint) post(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, m, refused, modern)
 		return
 	}
-	if m.method == "tools/call" {
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	switch {
+	case m.method == "tools/call":
 		// A call has ended before its answer is out: Shutdown waits for both.
 		if !h.s.enter() {
 			http.Error(w, "shutting down", http.StatusServiceUnavailable)
 			return
 		}
 		defer h.s.calls.Done()
+	case opens(r, m, modern):
+		p := h.s.sessions.take()
+		if p == nil {
+			h.refuse(w, m, refusef(jsonrpc.CodeInternalError, "%d sessions are open and in use, the most allowed: close one or try again later", h.s.o.MaxSessions), modern)
+			return
+		}
+		defer h.s.sessions.give(p)
+		r = r.WithContext(context.WithValue(r.Context(), placeKey{}, p))
 	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if modern {
 		h.modern.ServeHTTP(w, r)
 	} else {
-		h.legacy.ServeHTTP(w, r)
+		h.serveLegacy(w, r)
 	}
+}
+
+// opens reports whether a message opens what stays: a subscription, or an MCP
+// session.
+func opens(r *http.Request, m message, modern bool) bool {
+	if modern {
+		return m.method == "subscriptions/listen"
+	}
+	return m.method == "initialize" && r.Header.Get(sessionHeader) == ""
 }
 
 // admit refuses what go-sdk would open an MCP session for though it is no
-// initialize, and anything beyond the most sessions.
+// initialize.
 func (h *endpoint) admit(r *http.Request, m message, modern bool) *refusal {
-	switch {
-	case modern && m.method == "subscriptions/listen" && h.full(), !modern && m.method == "initialize" && h.full():
-		return refusef(jsonrpc.CodeInternalError, "%d sessions are open, the most allowed: close one or try again later", h.s.o.MaxSessions)
-	case modern || r.Header.Get(sessionHeader) != "" || m.method == "initialize" || m.method == "ping":
+	if modern || r.Header.Get(sessionHeader) != "" || m.method == "initialize" || m.method == "ping" {
 		return nil
 	}
 	return refusef(jsonrpc.CodeInvalidRequest, "no MCP session: send initialize first, or name revision %s in the header %s", firstModern, versionHeader)
-}
-
-func (h *endpoint) full() bool {
-	n := 0
-	for range h.s.sdk.Sessions() {
-		n++
-	}
-	return n >= h.s.o.MaxSessions
 }
 
 // refuse answers as each era wants it: modern clients read the status first,

@@ -12,8 +12,9 @@
 // Goroutines: one for each Server (watch), which alone changes what go-sdk knows
 // of the tools; one for each call whose client asked for progress (reporter),
 // which alone sends progress for it and has ended before the result goes out;
-// two for each stdio connection (its line reader, and the wait in ServeStdio);
-// and go-sdk's own. Shutdown and Close end all of them.
+// one, for a moment, when an idle MCP session is ended; two for each stdio
+// connection (its line reader, and the wait in ServeStdio); and go-sdk's own.
+// Shutdown and Close end all of them.
 package mcp
 
 import (
@@ -55,11 +56,14 @@ type Options struct {
 	// (https://app.example.org). Pages of the server's own loopback address may
 	// always. Requests without an Origin do not come from a page.
 	Origins []string
-	// SessionTimeout ends a legacy MCP session that sent nothing for so long.
-	// Default 1 h.
+	// SessionTimeout ends a legacy MCP session over HTTP that had neither a
+	// request nor a stream for so long. Default 1 h.
 	SessionTimeout time.Duration
+	// UnusedTimeout ends one that sent nothing after initialize. Default 1 min.
+	UnusedTimeout time.Duration
 	// MaxSessions bounds legacy MCP sessions and modern subscriptions over HTTP,
-	// taken together. Default 1,000.
+	// taken together. When it is reached, an idle session is ended for each new
+	// one; its client gets 404 and begins anew. Default 1,000.
 	MaxSessions int
 	// MaxCalls bounds the calls that run at once. Default 256.
 	MaxCalls int
@@ -82,6 +86,7 @@ func (o Options) withDefaults() Options {
 	orDefault(&o.Name, "hutch")
 	orDefault(&o.Version, "0")
 	orDefault(&o.SessionTimeout, time.Hour)
+	orDefault(&o.UnusedTimeout, time.Minute)
 	orDefault(&o.MaxSessions, 1000)
 	orDefault(&o.MaxCalls, 256)
 	orDefault(&o.Heartbeat, 10*time.Second)
@@ -106,6 +111,7 @@ type Server struct {
 	http     http.Handler
 	list     catalogue
 	audience audience
+	sessions sessions
 
 	slots chan struct{} // one for each running call
 	dirty chan struct{} // holds one value while a change is untold
@@ -124,6 +130,7 @@ func New(t Tools, o Options) *Server {
 	s := &Server{tools: t, o: o.withDefaults(), dirty: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.slots = make(chan struct{}, s.o.MaxCalls)
+	s.sessions = sessions{s: s, open: map[string]*session{}}
 	s.sdk = sdk.NewServer(
 		&sdk.Implementation{Name: s.o.Name, Title: s.o.Title, Version: s.o.Version},
 		&sdk.ServerOptions{
@@ -238,6 +245,7 @@ const closeTimeout = 3 * time.Second
 // closeConnections ends what go-sdk calls sessions: legacy MCP sessions, modern
 // requests and stdio connections.
 func (s *Server) closeConnections() error {
+	s.sessions.forget()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
