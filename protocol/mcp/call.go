@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -108,7 +109,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 
 	caller := s.caller(req.Session)
 	report := s.startReporter(ctx, req)
-	res, err := s.run(ctx, caller, tool.Call{Name: req.Params.Name, Arguments: req.Params.Arguments, Progress: report.progress()})
+	res, err := s.run(ctx, caller, tool.Call{Name: req.Params.Name, Arguments: arguments(req), Progress: report.progress()})
 	streamed := report.stop()
 	if err == nil {
 		err = checkResult(res)
@@ -130,6 +131,15 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 		return nil, notFound(req.Params.Name)
 	}
 	return fail(text)
+}
+
+// arguments returns those of a call. Hosts leave them out, or send null, for a
+// tool that takes none.
+func arguments(req *sdk.CallToolRequest) json.RawMessage {
+	if raw := req.Params.Arguments; len(raw) > 0 && string(raw) != "null" {
+		return raw
+	}
+	return json.RawMessage("{}")
 }
 
 // run is Tools.Call whose panic is an error.

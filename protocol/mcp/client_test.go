@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -223,4 +224,40 @@ func TestMaxCalls(t *testing.T) {
 			t.Errorf("after it: %+v, %v", res, err)
 		}
 	})
+}
+
+// Hosts leave arguments out, or send null, for a tool that takes none.
+func TestNoArgumentsAreAnEmptyObject(t *testing.T) {
+	f := newFakeTools()
+	got := make(chan string, 1)
+	f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+		got <- string(c.Arguments)
+		return tool.Text("called"), nil
+	}
+	s := newServer(t, f, Options{})
+	url := newHTTP(t, s)
+	legacyHeaders := "Mcp-Session-Id: " + openSession(t, url)
+	p := newStdio(within(t), t, s)
+	in := bufio.NewReader(p.out)
+	talk(t, p, in, 1, initialize)
+	for i, args := range []string{``, `"arguments":null,`, `"arguments": null ,`, `"arguments":{},`, `"arguments":{ },`} {
+		modern, modernHeaders := modernCall(i+2, "echo")
+		modern = strings.Replace(modern, `"name":`, args+`"name":`, 1)
+		legacy := strings.Replace(callLine(fmt.Sprint(i+2), "echo"), `"name":`, args+`"name":`, 1)
+		for name, ask := range map[string]func() string{
+			"http/" + lastLegacy:   func() string { _, text := do(t, url, "POST", legacyHeaders, legacy); return text },
+			"http/" + firstModern:  func() string { _, text := do(t, url, "POST", modernHeaders, modern); return text },
+			"stdio/" + lastLegacy:  func() string { return talk(t, p, in, 1, legacy)[0] },
+			"stdio/" + firstModern: func() string { return talk(t, p, in, 1, modern)[0] },
+		} {
+			answer := ask()
+			if !strings.Contains(answer, `"called"`) {
+				t.Errorf("%s, %q: %s", name, args, answer)
+				continue
+			}
+			if args := <-got; strings.ReplaceAll(args, " ", "") != "{}" {
+				t.Errorf("%s: the tool got %q", name, args)
+			}
+		}
+	}
 }
