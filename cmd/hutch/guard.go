@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/mcp"
 )
 
 // guard refuses requests that a web page could have caused: by a name that
@@ -14,24 +15,24 @@ import (
 // across (the Origin is foreign). It stands before every route and method, a
 // GET included, because an answer can be a stream that a page may read.
 type guard struct {
-	hosts map[string]bool
-	log   *slog.Logger
+	own string // the configured host
+	log *slog.Logger
 }
 
 // newGuard allows the loopback names, and the host that was configured, which
 // is a loopback address as well (see checkAddr).
 func newGuard(addr string, log *slog.Logger) guard {
-	g := guard{hosts: map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}, log: log}
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		g.hosts[strings.ToLower(host)] = true
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = ""
 	}
-	return g
+	return guard{own: host, log: log}
 }
 
 func (g guard) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !g.host(r.Host):
+		case !mcp.OwnHost(r.Host, g.own):
 			g.refuse(w, r, "host not allowed: use localhost or 127.0.0.1")
 		case !g.origin(r):
 			g.refuse(w, r, "origin not allowed: pages of other sites may not call hutch")
@@ -48,29 +49,8 @@ func (g guard) refuse(w http.ResponseWriter, r *http.Request, text string) {
 	http.Error(w, text, http.StatusForbidden)
 }
 
-// host accepts exact names with any port: a tunnel may end at another one.
-func (g guard) host(hostport string) bool {
-	name := hostport
-	if host, port, err := net.SplitHostPort(hostport); err == nil {
-		if _, err := parsePort(port); err != nil {
-			return false
-		}
-		name = host
-	} else if inner, ok := strings.CutPrefix(hostport, "["); ok {
-		if name, ok = strings.CutSuffix(inner, "]"); !ok {
-			return false
-		}
-	}
-	return g.hosts[strings.ToLower(name)]
-}
-
 // origin accepts requests without an Origin, which no browser sends across
-// sites with a method other than GET or HEAD, and those of a page that was
-// served under the very host and port that is asked.
+// sites with a method other than GET or HEAD, and those of our own pages.
 func (g guard) origin(r *http.Request) bool {
-	origins := r.Header["Origin"]
-	if len(origins) == 0 {
-		return true
-	}
-	return len(origins) == 1 && strings.EqualFold(origins[0], "http://"+r.Host)
+	return len(r.Header["Origin"]) == 0 || mcp.OwnOrigin(r)
 }

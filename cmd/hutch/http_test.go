@@ -14,6 +14,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/mcp"
+	"github.com/hutch-run/hutch/protocol/tool"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -96,6 +99,102 @@ func TestH02_ForeignOriginIsRefused(t *testing.T) {
 			if want := c.want == 200 && path == "/mcp"; want != (reached.Load() == 1) {
 				t.Errorf("%s with origins %q reached the face: %t", route, c.origins, !want)
 			}
+		}
+	}
+}
+
+// noTools is what a face needs to stand behind the guard.
+type noTools struct{}
+
+func (noTools) List(tool.Caller) []tool.Spec { return nil }
+func (noTools) Call(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+	return tool.Result{}, tool.ErrNotFound
+}
+func (noTools) Subscribe(func()) (stop func()) { return func() {} }
+
+// H01, H02: the face checks hosts and origins again, by itself. It must refuse
+// what the guard before it does, and nothing that the guard lets through.
+func TestH01_H02_BothGuardsAgree(t *testing.T) {
+	face := mcp.New(noTools{}, mcp.Options{})
+	defer func() {
+		if err := face.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	limits, err := defaultLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics()
+	for _, c := range []struct {
+		addr, host, origin string
+		ok                 bool
+	}{
+		{"127.0.0.1:8420", "localhost:8420", "", true},
+		{"127.0.0.1:8420", "LOCALHOST:8420", "", true},
+		{"127.0.0.1:8420", "LocalHost", "", true},
+		{"127.0.0.1:8420", "localhost:1", "", true},
+		{"127.0.0.1:8420", "127.0.0.1:8420", "", true},
+		{"127.0.0.1:8420", "[::1]:8420", "", true},
+		{"[::1]:8420", "[::1]", "", true},
+		{"[::1]:8420", "[0:0:0:0:0:0:0:1]:8420", "", true},
+		{"[0:0:0:0:0:0:0:1]:8420", "[::1]:8420", "", true},
+		{"127.0.0.2:8420", "127.0.0.2:8420", "", true},
+		{"[::ffff:127.0.0.2]:8420", "127.0.0.2:8420", "", true},
+		{"127.0.0.1:8420", "127.0.0.2:8420", "", false},
+		{"127.0.0.1:8420", "localhost.", "", false},
+		{"127.0.0.1:8420", "localhost.:8420", "", false},
+		{"127.0.0.1:8420", "127.0.0.1.", "", false},
+		{"127.0.0.1:8420", "localhost:", "", false},
+		{"127.0.0.1:8420", "localhost:65536", "", false},
+		{"127.0.0.1:8420", "localhost:http", "", false},
+		{"127.0.0.1:8420", "localhost:8420:8420", "", false},
+		{"127.0.0.1:8420", "::1", "", true},
+		{"127.0.0.1:8420", "[::1", "", false},
+		{"127.0.0.1:8420", "[::1%25lo]:8420", "", false},
+		{"127.0.0.1:8420", "[::ffff:127.0.0.1]:8420", "", false},
+		{"127.0.0.1:8420", "[localhost]:8420", "", false},
+		{"127.0.0.1:8420", "loCalho\u017ft:8420", "", false}, // folds to s
+		{"127.0.0.1:8420", "127.1", "", false},
+		{"127.0.0.1:8420", "0177.0.0.1", "", false},
+		{"127.0.0.1:8420", "evil.test", "", false},
+		{"127.0.0.1:8420", "", "", false},
+		{"127.0.0.1:8420", "localhost:8420", "http://localhost:8420", true},
+		{"127.0.0.1:8420", "LOCALHOST:8420", "http://localhost:8420", true},
+		{"127.0.0.1:8420", "localhost:8420", "http://LOCALHOST:8420", true},
+		{"127.0.0.1:8420", "[::1]:8420", "http://[::1]:8420", true},
+		{"127.0.0.2:8420", "127.0.0.2:8420", "http://127.0.0.2:8420", true},
+		{"127.0.0.1:8420", "localhost:8420", "https://localhost:8420", false},
+		{"127.0.0.1:8420", "localhost:8420", "http://localhost.:8420", false},
+		{"127.0.0.1:8420", "localhost:8420", "http://localhost", false},
+		{"127.0.0.1:8420", "localhost:8420", "http://127.0.0.1:8420", false},
+		{"127.0.0.1:8420", "localhost:8420", "null", false},
+		{"127.0.0.1:8420", "evil.test", "http://evil.test", false},
+	} {
+		var reached atomic.Int32
+		guarded := newHandler(Config{Addr: c.addr, Limits: limits}, faces{
+			mcp:     http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }),
+			metrics: m.handler(), ready: func() error { return nil }, counted: m.request,
+		}, quiet)
+		local, err := net.ResolveTCPAddr("tcp", c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := func() *http.Request {
+			r := httptest.NewRequest("POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "*/*")
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			r.Host = c.host
+			return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
+		}
+		if outer := answer(guarded, request()).Code; (outer != 403) != c.ok || (reached.Load() == 1) != c.ok {
+			t.Errorf("at %s, host %q, origin %q: the guard answers %d", c.addr, c.host, c.origin, outer)
+		}
+		if inner := answer(face.Handler(), request()); (inner.Code == 200) != c.ok || (inner.Code == 403) == c.ok {
+			t.Errorf("at %s, host %q, origin %q: the face answers %d %s", c.addr, c.host, c.origin, inner.Code, inner.Body)
 		}
 	}
 }

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/url"
-	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -30,13 +27,15 @@ type endpoint struct {
 func (s *Server) newHandler() http.Handler {
 	get := func(*http.Request) *sdk.Server { return s.sdk }
 	log := sdkLogger(s.o.Logger)
+	// Hosts are checked in ServeHTTP: go-sdk takes LOCALHOST for a stranger.
 	return &endpoint{
 		s: s,
 		legacy: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-			MaxRequestBodyBytes: maxBody, Logger: log,
+			DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, Logger: log,
 		}),
 		modern: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: log,
+			Stateless: true, PropagateRequestCancellation: true,
+			DisableLocalhostProtection: true, MaxRequestBodyBytes: maxBody, Logger: log,
 		}),
 	}
 }
@@ -47,6 +46,8 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.s.recovered("serve " + r.Method)
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold back a stream
 	switch {
+	case !allowedHost(r):
+		http.Error(w, "host not allowed: use localhost or 127.0.0.1", http.StatusForbidden)
 	case !h.allowedOrigin(r):
 		http.Error(w, "origin not allowed", http.StatusForbidden)
 	case h.s.stopped():
@@ -159,28 +160,4 @@ func (h *endpoint) refuse(w http.ResponseWriter, m message, r *refusal, modern b
 	if _, err := w.Write(r.answer(m.id)); err != nil {
 		h.s.o.Logger.Debug("mcp: answer", "error", err)
 	}
-}
-
-// allowedOrigin reports whether the request comes from no web page, from one
-// that the operator named, or from one of our own on a loopback address (a
-// rebound name is no loopback address).
-func (h *endpoint) allowedOrigin(r *http.Request) bool {
-	origins := r.Header.Values("Origin")
-	if len(origins) == 0 {
-		return true
-	}
-	if len(origins) > 1 {
-		return false
-	}
-	if slices.Contains(h.s.o.Origins, origins[0]) {
-		return true
-	}
-	u, err := url.Parse(origins[0])
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && origins[0] == u.Scheme+"://"+u.Host &&
-		u.Host == r.Host && isLoopback(u.Hostname())
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
