@@ -13,8 +13,9 @@
 // of the tools; one for each call whose client asked for progress (reporter),
 // which alone sends progress for it and has ended before the result goes out;
 // one, for a moment, when an idle MCP session is ended; two for each stdio
-// connection (its line reader, and the wait in ServeStdio); and go-sdk's own.
-// Shutdown and Close end all of them.
+// connection (its line reader, and the wait in ServeStdio) and, for a moment at
+// its end, one that writes the last answers; and go-sdk's own. Shutdown and Close
+// end all of them.
 package mcp
 
 import (
@@ -75,7 +76,7 @@ type Options struct {
 	// 50 ms.
 	Quiet time.Duration
 	// Drain is the longest a stdio connection waits for running calls once its
-	// input has ended. Default 1 min.
+	// input has ended; they are answered with an error then. Default 1 min.
 	Drain time.Duration
 	// Logger gets what an operator should know, never arguments or results.
 	// Default: nothing is logged.
@@ -157,8 +158,8 @@ func cacheable() sdk.Cacheable { return sdk.Cacheable{TTLMs: 5000, CacheScope: "
 func (s *Server) Handler() http.Handler { return s.http }
 
 // Shutdown stops taking requests, waits for running calls until ctx ends,
-// cancels the rest, and ends every connection and stream. Over HTTP cancelled
-// calls are answered first. It returns ctx's error if calls had to be cancelled.
+// cancels the rest, and ends every connection and stream. Cancelled calls are
+// answered first. It returns ctx's error if calls had to be cancelled.
 //
 // Call it while [http.Server.Shutdown] runs: that waits for the streams which
 // this ends.

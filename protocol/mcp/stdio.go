@@ -3,6 +3,7 @@ package mcp
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,10 +21,15 @@ import (
 // maxLine is the longest message that a stdio client may send, in bytes.
 const maxLine = 16 << 20
 
+// farewell is how long a client may take to read what is answered at the end.
+const farewell = time.Second
+
 // ServeStdio speaks with one client, a JSON-RPC message a line, until its input
-// ends and running calls are answered (nil), ctx ends (its error), or the
-// client cannot be written to. It closes in and out. Several connections may be
-// served at once. Nothing but the protocol is written to out.
+// ends and running calls are answered (nil), ctx or the server ends (ctx's error),
+// or the client cannot be written to. Requests that are not done by then are
+// answered with an error, unless the client does not read. It closes in and out.
+// Several connections may be served at once. Nothing but the protocol is written
+// to out.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	c := newLines(s, in, out)
 	defer c.shut()
@@ -45,13 +51,17 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	case <-ended:
 		return failed
 	case <-ctx.Done():
-		c.shut()
+	case <-s.life.Done():
+		c.drain(farewell) // its calls were cancelled, and say so themselves
+	case <-c.closed: // its input has ended
 	}
+	c.shut()
 	select { // shutting cancelled the calls
 	case <-ended:
+		return cmp.Or(ctx.Err(), failed)
 	case <-time.After(closeTimeout):
+		return ctx.Err()
 	}
-	return ctx.Err()
 }
 
 // lines is a connection of newline-delimited JSON, both a [sdk.Transport] and
@@ -68,11 +78,12 @@ type lines struct {
 	closed   chan struct{}
 	closeErr error
 
-	writing sync.Mutex
+	writing chan struct{} // holds one value while something is written
 
 	mu      sync.Mutex
 	running map[jsonrpc.ID]*request
-	idle    chan struct{} // closed when nothing runs; nil unless someone waits
+	ending  bool            // nothing new is taken
+	idle    []chan struct{} // closed when nothing runs
 }
 
 type line struct {
@@ -82,14 +93,15 @@ type line struct {
 
 // A request is one that was not answered yet.
 type request struct {
-	listen    bool // a subscription: answered only when it ends
-	cancelled bool // by the client, who wants no answer then
+	listen   bool   // a subscription: answered only when it ends
+	settled  bool   // the client cancelled it or has an answer: none may follow
+	answered func() // lets Shutdown go on
 }
 
 func newLines(s *Server, in io.ReadCloser, out io.WriteCloser) *lines {
 	return &lines{
 		s: s, in: in, out: out,
-		incoming: make(chan line), closed: make(chan struct{}), running: map[jsonrpc.ID]*request{},
+		incoming: make(chan line), closed: make(chan struct{}), writing: make(chan struct{}, 1), running: map[jsonrpc.ID]*request{},
 	}
 }
 
@@ -110,6 +122,7 @@ func (c *lines) Close() error {
 
 func (c *lines) shut() {
 	c.closing.Do(func() {
+		c.settle()
 		close(c.closed)
 		c.closeErr = errors.Join(c.in.Close(), c.out.Close())
 	})
@@ -173,7 +186,8 @@ func (c *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 			case errors.Is(l.err, errLong):
 				c.refuse(nil, refusef(jsonrpc.CodeInvalidRequest, "a line of more than %d bytes, the most allowed", maxLine))
 			case l.err != nil:
-				c.drain(ctx)
+				c.drain(c.s.o.Drain)
+				c.shut() // what is answered after Read has failed, go-sdk drops
 				return nil, io.EOF
 			case len(bytes.TrimSpace(l.text)) > 0:
 				if msg := c.message(l.text); msg != nil {
@@ -222,16 +236,36 @@ func (c *lines) begin(req *jsonrpc.Request) *refusal {
 	if c.running[req.ID] != nil {
 		return refusef(jsonrpc.CodeInvalidRequest, "id %v is in use by a request that was not answered yet", req.ID.Raw())
 	}
-	r := &request{listen: req.Method == "subscriptions/listen"}
-	if r.listen {
-		for _, other := range c.running {
-			if other.listen && !other.cancelled {
-				return refusef(jsonrpc.CodeInvalidRequest, "id %v: one subscription for each connection, cancel the other first", req.ID.Raw())
-			}
+	r := &request{listen: req.Method == "subscriptions/listen", answered: func() {}}
+	switch {
+	case c.ending:
+		return stopping()
+	case r.listen && c.listens():
+		return refusef(jsonrpc.CodeInvalidRequest, "id %v: one subscription for each connection, cancel the other first", req.ID.Raw())
+	case req.Method == "tools/call":
+		// A call has ended before its answer is out: Shutdown waits for both.
+		if !c.s.enter() {
+			return stopping()
 		}
+		r.answered = sync.OnceFunc(c.s.calls.Done)
 	}
 	c.running[req.ID] = r
 	return nil
+}
+
+// stopping answers what cannot be done any more.
+func stopping() *refusal {
+	return refusef(jsonrpc.CodeInternalError, "the server is shutting down, the request was not finished")
+}
+
+// listens needs the lock.
+func (c *lines) listens() bool {
+	for _, r := range c.running {
+		if r.listen && !r.settled {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *lines) cancelled(req *jsonrpc.Request) {
@@ -248,40 +282,83 @@ func (c *lines) cancelled(req *jsonrpc.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.running[id]; r != nil {
-		r.cancelled = true
+		r.settled = true
 	}
 }
 
-// drain waits until every running call was answered.
-func (c *lines) drain(ctx context.Context) {
+// drain waits until every running call was answered, but not for ever.
+func (c *lines) drain(most time.Duration) {
 	idle := make(chan struct{})
 	c.mu.Lock()
-	c.idle = idle
+	c.idle = append(c.idle, idle)
 	c.checkIdle()
 	c.mu.Unlock()
-	timeout := time.NewTimer(c.s.o.Drain)
+	timeout := time.NewTimer(most)
 	defer timeout.Stop()
 	select {
 	case <-idle:
 	case <-timeout.C:
 	case <-c.closed:
-	case <-c.s.life.Done():
-	case <-ctx.Done():
 	}
 }
 
 // checkIdle needs the lock.
 func (c *lines) checkIdle() {
-	if c.idle == nil {
-		return
-	}
 	for _, r := range c.running {
 		if !r.listen {
 			return
 		}
 	}
-	close(c.idle)
+	for _, idle := range c.idle {
+		close(idle)
+	}
 	c.idle = nil
+}
+
+// settle takes nothing new, and answers whoever waits with an error. It returns
+// when all have it, or the client has not read for too long.
+func (c *lines) settle() {
+	c.mu.Lock()
+	c.ending = true
+	var waiting []jsonrpc.ID
+	var answered []func()
+	for id, r := range c.running {
+		if !r.settled && !r.listen {
+			waiting = append(waiting, id)
+		}
+		r.settled = true
+		answered = append(answered, r.answered)
+	}
+	c.mu.Unlock()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		defer c.s.recovered("answer at the end")
+		for _, id := range waiting {
+			c.refuse(encodeID(id), stopping())
+		}
+		c.writing <- struct{}{} // for an answer that is on its way
+		defer func() { <-c.writing }()
+	}()
+	timeout := time.NewTimer(farewell)
+	defer timeout.Stop()
+	select {
+	case <-told:
+	case <-timeout.C:
+		c.s.o.Logger.Debug("mcp: a stdio client does not read its last answers")
+	}
+	for _, done := range answered {
+		done()
+	}
+}
+
+// encodeID returns an id as it stands in a message, nil if it cannot.
+func encodeID(id jsonrpc.ID) json.RawMessage {
+	raw, err := json.Marshal(id.Raw())
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // Write implements [sdk.Connection].
@@ -297,22 +374,34 @@ func (c *lines) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if resp.Error != nil && !errors.As(resp.Error, &coded) { // go-sdk would send code 0
 		resp.Error = rpcError(jsonrpc.CodeInvalidRequest, abi.Cut(resp.Error.Error(), maxErrorText))
 	}
-	if !c.finish(resp.ID) {
+	text, err := jsonrpc.EncodeMessage(resp)
+	if err != nil {
+		return err
+	}
+	c.writing <- struct{}{} // from before it is finished until it is out: settle waits for that
+	defer func() { <-c.writing }()
+	wanted, answered := c.finish(resp.ID)
+	defer answered()
+	if !wanted {
 		return nil
 	}
-	return c.encode(resp)
+	return c.write(text)
 }
 
 // finish frees the id before its answer goes out: the client may use it again
-// as soon as it reads that. It returns false if the client wants no answer.
-// go-sdk closes nothing while an answer is being written.
-func (c *lines) finish(id jsonrpc.ID) bool {
+// as soon as it reads that. It says whether the client wants the answer, and
+// what to call when it is out. go-sdk closes nothing while an answer is being
+// written.
+func (c *lines) finish(id jsonrpc.ID) (wanted bool, answered func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.running[id]
+	if r == nil {
+		return true, func() {}
+	}
 	delete(c.running, id)
 	c.checkIdle()
-	return r == nil || !r.cancelled
+	return !r.settled, r.answered
 }
 
 func (c *lines) encode(msg jsonrpc.Message) error {
@@ -324,8 +413,13 @@ func (c *lines) encode(msg jsonrpc.Message) error {
 }
 
 func (c *lines) send(text []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.writing <- struct{}{}
+	defer func() { <-c.writing }()
+	return c.write(text)
+}
+
+// write needs writing.
+func (c *lines) write(text []byte) error {
 	_, err := c.out.Write(append(text, '\n'))
 	return err
 }

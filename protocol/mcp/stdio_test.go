@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -215,38 +216,160 @@ func TestStdioEndsAfterItsAnswers(t *testing.T) {
 	}
 }
 
-func TestStdioWaitsNotForEver(t *testing.T) {
-	started, ended := make(chan string, 1), make(chan error, 1)
-	f := newFakeTools()
-	f.call = waitForEnd(started, ended)
-	p := newStdio(within(t), t, newServer(t, f, Options{Drain: time.Millisecond}))
-	in := bufio.NewReader(p.out)
-	talk(t, p, in, 1, initialize)
-	talk(t, p, in, 0, callLine("7", "slow"))
-	<-started
-	if err := p.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	wasCancelled(t, ended)
-	if err := <-p.done; err != nil {
-		t.Errorf("served until %v", err)
+// However a connection ends, each request that was not answered is: in order if
+// its call says so itself, else with an error. Then the output ends.
+func TestStdioAnswersWhatItEnds(t *testing.T) {
+	const byItself = `"text":"the server is shutting down, the call was cancelled"}],"isError":true}`
+	const forIt = `"error":{"code":-32603,"message":"the server is shutting down, the request was not finished"}`
+	for _, c := range []struct {
+		name     string
+		end      func(s *Server, p *pipes, cancel func()) error
+		stubborn bool // the tool does not end when it is told to
+		want     string
+		served   error
+	}{
+		{"context", func(_ *Server, _ *pipes, cancel func()) error { cancel(); return nil }, false, forIt, context.Canceled},
+		{"context, stubborn", func(_ *Server, _ *pipes, cancel func()) error { cancel(); return nil }, true, forIt, context.Canceled},
+		{"input", func(_ *Server, p *pipes, _ func()) error { return p.in.Close() }, false, forIt, nil},
+		{"input, stubborn", func(_ *Server, p *pipes, _ func()) error { return p.in.Close() }, true, forIt, nil},
+		{"close", func(s *Server, _ *pipes, _ func()) error { return s.Close() }, false, byItself, nil},
+		{"close, stubborn", func(s *Server, _ *pipes, _ func()) error { return s.Close() }, true, forIt, nil},
+	} {
+		for _, version := range []string{lastLegacy, firstModern} {
+			t.Run(c.name+"/"+version, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					started, release := make(chan struct{}), make(chan struct{})
+					f := newFakeTools()
+					f.call = func(ctx context.Context, _ tool.Caller, _ tool.Call) (tool.Result, error) {
+						close(started)
+						<-ctx.Done()
+						if c.stubborn {
+							<-release
+						}
+						return tool.Result{}, tool.ErrCancelled
+					}
+					s := New(f, Options{})
+					ctx, cancel := context.WithCancel(t.Context())
+					p := newStdio(ctx, t, s)
+					in := bufio.NewReader(p.out)
+					talk(t, p, in, 1, initialize)
+					line := callLine("7", "slow")
+					if version == firstModern {
+						line, _ = modernCall(7, "slow")
+					}
+					talk(t, p, in, 0, line)
+					<-started
+					ended := make(chan error, 1)
+					began := time.Now()
+					go func() { ended <- c.end(s, p, cancel) }()
+					rest, err := io.ReadAll(in)
+					if got := string(rest); err != nil || strings.Count(got, `"id":7`) != 1 || strings.Count(got, "\n") != 1 || !strings.Contains(got, c.want) {
+						t.Errorf("got %s, %v", got, err)
+					}
+					if took := time.Since(began); took > time.Minute+5*time.Second {
+						t.Errorf("answered after %v", took)
+					}
+					time.Sleep(time.Minute)
+					close(release)
+					if err := <-p.done; !errors.Is(err, c.served) {
+						t.Errorf("served until %v", err)
+					}
+					if err := <-ended; err != nil && !c.stubborn {
+						t.Error(err)
+					}
+					cancel()
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
 	}
 }
 
-func TestStdioEndsWithItsContext(t *testing.T) {
-	started, ended := make(chan string, 1), make(chan error, 1)
+// An answer that is on its way when the end comes is not cut off.
+func TestStdioEndsAfterTheAnswerOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(newFakeTools(), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newStdio(ctx, t, s)
+		in := bufio.NewReader(p.out)
+		talk(t, p, in, 1, initialize)
+		talk(t, p, in, 0, callLine("7", "echo"))
+		synctest.Wait() // it is being written
+		cancel()
+		synctest.Wait()
+		time.Sleep(farewell / 2)
+		rest, err := io.ReadAll(in)
+		if err != nil || !strings.Contains(string(rest), `"id":7,"result"`) || !strings.HasSuffix(string(rest), "\n") {
+			t.Errorf("got %s, %v", rest, err)
+		}
+		if err := <-p.done; !errors.Is(err, context.Canceled) {
+			t.Errorf("served until %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Without a reader nothing is said, and the end comes nevertheless.
+func TestStdioEndsWhenNobodyReadsTheLastAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started, ended := make(chan string, 1), make(chan error, 1)
+		f := newFakeTools()
+		f.call = waitForEnd(started, ended)
+		s := New(f, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		p := newStdio(ctx, t, s)
+		talk(t, p, bufio.NewReader(p.out), 1, initialize)
+		talk(t, p, nil, 0, callLine("7", "slow"))
+		<-started
+		began := time.Now()
+		cancel()
+		if err := <-p.done; !errors.Is(err, context.Canceled) {
+			t.Errorf("served until %v", err)
+		}
+		if took := time.Since(began); took != farewell {
+			t.Errorf("after %v", took)
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the tool got %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is asked while a server shuts down is answered at once.
+func TestStdioRefusesWhileShuttingDown(t *testing.T) {
+	started, release := make(chan struct{}), make(chan struct{})
 	f := newFakeTools()
-	f.call = waitForEnd(started, ended)
-	ctx, cancel := context.WithCancel(within(t))
-	p := newStdio(ctx, t, newServer(t, f, Options{}))
+	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
+		close(started)
+		<-release
+		return tool.Text("first"), nil
+	}
+	s := newServer(t, f, Options{})
+	p := newStdio(within(t), t, s)
 	in := bufio.NewReader(p.out)
 	talk(t, p, in, 1, initialize)
 	talk(t, p, in, 0, callLine("7", "slow"))
 	<-started
-	cancel()
-	wasCancelled(t, ended)
-	if err := <-p.done; !errors.Is(err, context.Canceled) {
-		t.Errorf("served until %v", err)
+	s.stop() // what Shutdown begins with
+	if got := talk(t, p, in, 1, callLine("8", "echo")); !strings.Contains(got[0], `"id":8,"error":{"code":-32603,"message":"the server is shutting down`) {
+		t.Errorf("second: %s", got)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Shutdown(within(t)) }()
+	close(release)
+	rest, err := io.ReadAll(in)
+	if err != nil || !strings.Contains(string(rest), `"first"`) {
+		t.Errorf("first: %s, %v", rest, err)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("shutdown: %v", err)
 	}
 }
 
