@@ -159,7 +159,9 @@ func (s *Server) run(ctx context.Context, caller tool.Caller, call tool.Call) (r
 func progressToken(req *sdk.CallToolRequest) any {
 	switch token := req.Params.GetProgressToken().(type) {
 	case string:
-		return token
+		if len(token) <= maxID { // it goes out again with every report
+			return token
+		}
 	case float64:
 		if token == math.Trunc(token) && math.Abs(token) <= maxSafe {
 			return token

@@ -152,11 +152,12 @@ func TestNoTokenNoProgress(t *testing.T) {
 	p := newStdio(within(t), t, newServer(t, f, Options{}))
 	in := bufio.NewReader(p.out)
 	talk(t, p, in, 1, initialize)
-	tokens := []string{`{}`, `{"progressToken":null}`, `{"progressToken":12345678901234567890}`, `{"progressToken":0.5}`, `{"progressToken":{}}`, `{"progressToken":7}`, `{"progressToken":"x"}`}
+	tokens := []string{`{}`, `{"progressToken":null}`, `{"progressToken":12345678901234567890}`, `{"progressToken":0.5}`, `{"progressToken":{}}`, `{"progressToken":[]}`, `{"progressToken":true}`,
+		`{"progressToken":"` + strings.Repeat("x", maxID+1) + `"}`, `{"progressToken":7}`, `{"progressToken":"x"}`, `{"progressToken":"` + strings.Repeat("x", maxID) + `"}`}
 	for _, meta := range tokens {
 		talk(t, p, in, 1, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","_meta":`+meta+`}}`)
 	}
-	if want := []bool{false, false, false, false, false, true, true}; !slices.Equal(progress, want) {
+	if want := []bool{false, false, false, false, false, false, false, false, true, true, true}; !slices.Equal(progress, want) {
 		t.Errorf("got %v, want %v", progress, want)
 	}
 }

@@ -18,8 +18,13 @@ import (
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
-// maxLine is the longest message that a stdio client may send, in bytes.
-const maxLine = 16 << 20
+const (
+	// maxLine is the longest message that a stdio client may send, in bytes.
+	maxLine = 16 << 20
+	// maxUnanswered is how many requests it may have under way: those that are
+	// more than MaxCalls are answered as fast as it reads.
+	maxUnanswered = 1024
+)
 
 // farewell is how long a client may take to read what is answered at the end.
 const farewell = time.Second
@@ -240,6 +245,8 @@ func (c *lines) begin(req *jsonrpc.Request) *refusal {
 	switch {
 	case c.ending:
 		return stopping()
+	case len(c.running) >= maxUnanswered:
+		return refusef(jsonrpc.CodeInternalError, "%d requests were not answered yet, the most allowed: read the answers before asking more", maxUnanswered)
 	case r.listen && c.listens():
 		return refusef(jsonrpc.CodeInvalidRequest, "id %v: one subscription for each connection, cancel the other first", req.ID.Raw())
 	case req.Method == "tools/call":
