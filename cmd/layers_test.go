@@ -64,7 +64,7 @@ var packages = map[string][]string{
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"runtime/worker":   {"runtime/dialect", "protocol/abi"},
 	"runtime/registry": {"runtime/dialect", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
-	"runtime/reload":   {"protocol/abi", "protocol/tool"},
+	"runtime/reload":   {"runtime/plainfile", "protocol/abi", "protocol/tool"},
 	"runtime/llm":      {"protocol/chat", "protocol/tool"},
 	"runtime/agent":    {"protocol/chat", "protocol/event", "protocol/tool"},
 	"runtime/session":  {"protocol/chat", "protocol/event"},

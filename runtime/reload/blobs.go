@@ -1,6 +1,7 @@
 package reload
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/plainfile"
 )
 
 // BlobTTL is how long bytes that no folder holds any more are kept.
@@ -23,6 +26,8 @@ const (
 	blobSuffix = ".wasm"
 	tempPrefix = "incoming-"
 	copyBytes  = 128 << 10
+	// maxBlob bounds what is read back at once: what a worker can be given.
+	maxBlob = 64 << 20
 )
 
 // ErrTooLarge is wrapped by [Blobs.Put] when there are more bytes than allowed.
@@ -35,6 +40,16 @@ type Blobs struct {
 	dir string
 	// mu keeps Prune from removing a blob that Put has just vouched for.
 	mu sync.Mutex
+	// sources are the files that bytes were read from, by digest, as a watcher
+	// last found them: what is damaged here is read from there again.
+	sources map[string][]source
+	known   sync.Mutex
+}
+
+// source is a module file as it was found.
+type source struct {
+	folder, name string
+	size         int64
 }
 
 // OpenBlobs returns the blobs in dir, which it creates, readable by its owner
@@ -60,10 +75,10 @@ func (b *Blobs) Put(r io.Reader, limit int64) (digest string, size int64, err er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := os.Rename(tmp, b.path(digest)); err != nil {
+	if err := plainfile.Move(tmp, b.path(digest)); err != nil {
 		return "", 0, errors.Join(err, os.Remove(tmp))
 	}
-	return digest, size, syncFolder(b.dir)
+	return digest, size, nil
 }
 
 // receive writes r to a temporary file and closes it, whole and durable.
@@ -82,36 +97,113 @@ func (b *Blobs) receive(r io.Reader, limit int64) (name, digest string, size int
 	return tmp.Name(), digest, size, nil
 }
 
-// Hold reports whether the bytes of digest are there, and keeps them for
-// another [BlobTTL] if they are.
-func (b *Blobs) Hold(digest string) bool {
-	if !abi.IsDigest(digest) {
-		return false
-	}
+// Hold reports whether a plain file of that size is there for digest, and keeps
+// it for another [BlobTTL] if it is. What it holds is for Fetch to find out.
+func (b *Blobs) Hold(digest string, size int64) bool {
+	return abi.IsDigest(digest) && b.touch(digest, func(fi fs.FileInfo) bool { return fi.Size() == size })
+}
+
+func (b *Blobs) touch(digest string, when func(fs.FileInfo) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	fi, err := os.Lstat(b.path(digest))
+	if err != nil || plainfile.Check(fi) != nil || !when(fi) {
+		return false
+	}
 	now := time.Now()
 	return os.Chtimes(b.path(digest), now, now) == nil
 }
 
-// Fetch returns the bytes of digest, verified against it. Bytes that do not
-// match are thrown away, so that the next Put of the right ones heals the folder.
+// Fetch returns the bytes of digest, verified against it. If they are gone or
+// damaged, and a file that a watcher read them from still has them, they come
+// from there and are kept anew.
 func (b *Blobs) Fetch(digest string) ([]byte, error) {
 	if !abi.IsDigest(digest) {
 		return nil, fmt.Errorf("module %q: no SHA-256 digest", abi.Cut(digest, 80))
 	}
-	raw, err := os.ReadFile(b.path(digest))
+	raw, err := verified(digest, func() ([]byte, error) { return plainfile.Read(b.path(digest), maxBlob) })
+	if err == nil {
+		return raw, nil
+	}
+	if raw := b.restore(digest); raw != nil {
+		return raw, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("module sha256:%.12s: its bytes are gone, put the file back into its folder", digest)
 	}
+	err = fmt.Errorf("module sha256:%.12s: %w", digest, withoutPath(err))
+	if errors.Is(err, errDamaged) { // so that the next look at the folder heals it
+		err = errors.Join(err, withoutPath(plainfile.Remove(b.path(digest))))
+	}
+	return nil, err
+}
+
+var errDamaged = errors.New("stored bytes are damaged")
+
+// verified returns what read does if its digest is that one.
+func verified(digest string, read func() ([]byte, error)) ([]byte, error) {
+	raw, err := read()
 	if err != nil {
-		return nil, fmt.Errorf("module sha256:%.12s: %w", digest, withoutPath(err))
+		return nil, err
 	}
 	if sum := sha256.Sum256(raw); hex.EncodeToString(sum[:]) != digest {
-		err := fmt.Errorf("module sha256:%.12s: stored bytes are damaged (sha256:%x)", digest, sum[:6])
-		return nil, errors.Join(err, os.Remove(b.path(digest)))
+		return nil, fmt.Errorf("%w (sha256:%x)", errDamaged, sum[:6])
 	}
 	return raw, nil
+}
+
+// restore returns the bytes of digest from a file that had them, nil if there is
+// none that has them still, and keeps them anew.
+func (b *Blobs) restore(digest string) []byte {
+	b.known.Lock()
+	sources := b.sources[digest]
+	b.known.Unlock()
+	for _, s := range sources {
+		raw, err := verified(digest, s.read)
+		if err != nil {
+			continue // what became of the file, the watcher tells
+		}
+		// A place that cannot be filled costs the reading again, no more.
+		_, _, _ = b.Put(bytes.NewReader(raw), int64(len(raw)))
+		return raw
+	}
+	return nil
+}
+
+func (s source) read() (raw []byte, err error) {
+	root, err := os.OpenRoot(s.folder)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	rel, err := resolve(root, s.folder, s.name)
+	if err != nil {
+		return nil, err
+	}
+	f, fi, err := open(root, rel)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if fi.Size() != s.size {
+		return nil, errMoving
+	}
+	raw = make([]byte, s.size)
+	_, err = io.ReadFull(f, raw)
+	return raw, err
+}
+
+// learn notes which files have which bytes, instead of what was noted before.
+func (b *Blobs) learn(found []tool.Candidate) {
+	sources := map[string][]source{}
+	for _, c := range found {
+		if c.Err == nil {
+			sources[c.Digest] = append(sources[c.Digest], source{c.Source, c.Name, c.Size})
+		}
+	}
+	b.known.Lock()
+	defer b.known.Unlock()
+	b.sources = sources
 }
 
 // Prune removes blobs that used does not name and that nobody has held for
@@ -129,7 +221,7 @@ func (b *Blobs) Prune(used map[string]bool) (int, error) {
 			continue // not ours
 		}
 		if isBlob && used[digest] {
-			b.Hold(digest)
+			b.touch(digest, func(fs.FileInfo) bool { return true })
 			continue
 		}
 		gone, err := b.removeOld(e.Name())
@@ -152,7 +244,7 @@ func (b *Blobs) removeOld(name string) (bool, error) {
 	if err != nil || time.Since(fi.ModTime()) < BlobTTL {
 		return false, err
 	}
-	err = os.Remove(path)
+	err = plainfile.Remove(path)
 	return err == nil, err
 }
 

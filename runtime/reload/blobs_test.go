@@ -37,7 +37,7 @@ func TestBlobsKeepWhatTheyHashed(t *testing.T) {
 	if err != nil || string(raw) != "module" {
 		t.Fatalf("Fetch = %q, %v", raw, err)
 	}
-	if !b.Hold(digest) || b.Hold(sum("other")) || b.Hold("../escape") {
+	if !b.Hold(digest, 6) || b.Hold(digest, 5) || b.Hold(sum("other"), 5) || b.Hold("../escape", 6) {
 		t.Error("Hold does not tell what is there")
 	}
 }
@@ -109,7 +109,7 @@ func TestPruneRemovesWhatNobodyHeldForADay(t *testing.T) {
 	if n, err := b.Prune(map[string]bool{used: true}); n != 2 || err != nil {
 		t.Errorf("Prune = %d, %v, want 2 removed", n, err)
 	}
-	if !b.Hold(used) || !b.Hold(fresh) || b.Hold(stale) {
+	if !b.Hold(used, 4) || !b.Hold(fresh, 5) || b.Hold(stale, 5) {
 		t.Error("Prune removed the wrong ones")
 	}
 	if left := names(t, b.dir); len(left) != 3 {
@@ -117,6 +117,90 @@ func TestPruneRemovesWhatNobodyHeldForADay(t *testing.T) {
 	}
 	if n, err := b.Prune(nil); n != 0 || err != nil {
 		t.Errorf("second Prune = %d, %v: what was used a moment ago stays for a day", n, err)
+	}
+}
+
+// damages are the ways in which a kept module can be spoilt.
+var damages = map[string]func(t *testing.T, path string){
+	"gone":        func(t *testing.T, path string) { must(t, os.Remove(path)) },
+	"truncated":   func(t *testing.T, path string) { must(t, os.Truncate(path, 2)) },
+	"overwritten": func(t *testing.T, path string) { write(t, path, strings.Repeat("\x00", 6)) },
+	"directory": func(t *testing.T, path string) {
+		must(t, os.Remove(path), os.MkdirAll(filepath.Join(path, "with", "content"), 0o700))
+	},
+	"symlink": func(t *testing.T, path string) {
+		must(t, os.Rename(path, path+".moved"), os.Symlink(path+".moved", path))
+	},
+	"dangling": func(t *testing.T, path string) { must(t, os.Remove(path), os.Symlink("nowhere", path)) },
+}
+
+// Whatever became of the kept bytes, they come from the file in the folder, at
+// once, and lie in their place again afterwards.
+func TestDamagedBytesComeFromTheirFile(t *testing.T) {
+	for name, damage := range damages {
+		t.Run(name, func(t *testing.T) {
+			dir, blobs := t.TempDir(), openBlobs(t)
+			write(t, filepath.Join(dir, "x.wasm"), "module")
+			found := New([]string{dir}, Options{Blobs: blobs, Stable: time.Nanosecond}).Scan(t.Context())
+			if len(found) != 1 || found[0].Err != nil {
+				t.Fatalf("found %+v", found)
+			}
+			path := blobs.path(found[0].Digest)
+			damage(t, path)
+			if raw, err := blobs.Fetch(found[0].Digest); err != nil || string(raw) != "module" {
+				t.Errorf("Fetch = %q, %v", raw, err)
+			}
+			if fi, err := os.Lstat(path); err != nil || !fi.Mode().IsRegular() || !blobs.Hold(found[0].Digest, 6) {
+				t.Errorf("not healed: %v, %v", fi, err)
+			}
+			write(t, filepath.Join(dir, "x.wasm"), "other!")
+			damage(t, path)
+			if raw, err := blobs.Fetch(found[0].Digest); err == nil {
+				t.Errorf("Fetch = %q, though the file has other bytes now", raw)
+			}
+		})
+	}
+}
+
+// A look at the folder heals what it can see without reading everything.
+func TestDamagedBytesAreStoredAgain(t *testing.T) {
+	for name, damage := range damages {
+		if name == "overwritten" { // with as many bytes, which only reading them tells
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dir, blobs := t.TempDir(), openBlobs(t)
+			write(t, filepath.Join(dir, "x.wasm"), "module")
+			w := New([]string{dir}, Options{Blobs: blobs, Stable: time.Nanosecond})
+			digest := w.Scan(t.Context())[0].Digest
+			damage(t, blobs.path(digest))
+			w.Scan(t.Context())
+			if raw, err := os.ReadFile(blobs.path(digest)); err != nil || string(raw) != "module" || !blobs.Hold(digest, 6) {
+				t.Errorf("after the next look: %q, %v", raw, err)
+			}
+		})
+	}
+}
+
+// Of several files with the same bytes, one is enough.
+func TestAnyWholeFileWillDo(t *testing.T) {
+	dir, blobs := t.TempDir(), openBlobs(t)
+	write(t, filepath.Join(dir, "x.wasm"), "module")
+	write(t, filepath.Join(dir, "y.wasm"), "module")
+	found := New([]string{dir}, Options{Blobs: blobs, Stable: time.Nanosecond}).Scan(t.Context())
+	must(t, os.Remove(filepath.Join(dir, "x.wasm")), os.RemoveAll(blobs.dir))
+	if raw, err := blobs.Fetch(found[0].Digest); err != nil || string(raw) != "module" {
+		t.Errorf("Fetch = %q, %v, without a folder to keep it in", raw, err)
+	}
+}
+
+func TestFetchIsBounded(t *testing.T) {
+	b := openBlobs(t)
+	path := b.path(sum("module"))
+	write(t, path, "")
+	must(t, os.Truncate(path, maxBlob+1)) // sparse
+	if _, err := b.Fetch(sum("module")); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+		t.Errorf("Fetch = %v", err)
 	}
 }
 

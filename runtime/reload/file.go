@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/hutch-run/hutch/runtime/plainfile"
 )
 
 // What a file can turn out to be instead of a module. The texts are shown.
@@ -96,46 +98,11 @@ func resolve(root *os.Root, folder, name string) (string, error) {
 
 // open opens a module file for reading without ever waiting for it.
 func open(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
-	// Looking first keeps us from opening a device, which may have effects.
-	fi, err := root.Lstat(rel)
-	if err == nil {
-		err = regular(fi)
+	f, fi, err := plainfile.OpenIn(root, rel)
+	if errors.Is(err, plainfile.ErrSymlink) || errors.Is(err, plainfile.ErrSwapped) {
+		err = errMoving // it was resolved a moment ago
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := root.OpenFile(rel, openFlags, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if fi, err = f.Stat(); err == nil {
-		err = regular(fi)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return f, fi, nil
-}
-
-func regular(fi fs.FileInfo) error {
-	kind := ""
-	switch m := fi.Mode(); {
-	case m.IsRegular():
-		return nil
-	case m.IsDir():
-		kind = "a directory"
-	case m&fs.ModeSymlink != 0:
-		return errMoving // was resolved a moment ago
-	case m&fs.ModeNamedPipe != 0:
-		kind = "a named pipe"
-	case m&fs.ModeSocket != 0:
-		kind = "a socket"
-	case m&fs.ModeDevice != 0:
-		kind = "a device"
-	default:
-		kind = "something else"
-	}
-	return fmt.Errorf("is %s, not a regular file", kind)
+	return f, fi, err
 }
 
 // settled reports whether a file was left alone long enough to be read whole.
@@ -169,7 +136,7 @@ func store(blobs *Blobs, f *os.File, fi fs.FileInfo, limit int64) (string, error
 		return "", fmt.Errorf("%d bytes, at most %d", fi.Size(), limit)
 	}
 	digest, size, err := hashTo(io.Discard, f, limit)
-	if err == nil && !blobs.Hold(digest) {
+	if err == nil && !blobs.Hold(digest, size) {
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
 			digest, size, err = blobs.Put(f, limit)
 		}

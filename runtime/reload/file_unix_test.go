@@ -24,19 +24,24 @@ func TestSpecialFilesNeverBlock(t *testing.T) {
 	})
 }
 
-// Opening is safe by itself, should a pipe take the place of a file that was
-// regular when we looked.
-func TestOpenOfAPipeReturns(t *testing.T) {
-	dir := t.TempDir()
-	must(t, syscall.Mkfifo(filepath.Join(dir, "x.wasm"), 0o600))
-	root, err := os.OpenRoot(dir)
-	must(t, err)
-	f, err := root.OpenFile("x.wasm", openFlags, 0)
-	must(t, err)
-	fi, err := f.Stat()
-	must(t, err, f.Close(), root.Close())
-	if regular(fi) == nil {
-		t.Error("a pipe passed for a regular file")
+// A pipe in a kept module's place neither blocks nor stays.
+func TestKeptModuleReplacedByAPipe(t *testing.T) {
+	dir, blobs := t.TempDir(), openBlobs(t)
+	write(t, filepath.Join(dir, "x.wasm"), "module")
+	w := New([]string{dir}, Options{Blobs: blobs, Stable: time.Nanosecond})
+	digest := w.Scan(t.Context())[0].Digest
+	for _, heal := range []func(){
+		func() { w.Scan(t.Context()) },
+		func() {
+			if raw, err := blobs.Fetch(digest); err != nil || string(raw) != "module" {
+				t.Errorf("Fetch = %q, %v", raw, err)
+			}
+		},
+	} {
+		must(t, os.Remove(blobs.path(digest)), syscall.Mkfifo(blobs.path(digest), 0o600))
+		if heal(); !blobs.Hold(digest, 6) {
+			t.Error("the pipe is still there")
+		}
 	}
 }
 

@@ -8,23 +8,6 @@ import (
 	"syscall"
 )
 
-// openFlags keep an open from waiting for a writer of a FIFO, and from making
-// a terminal the process's own.
-const openFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
-
-// syncFolder makes the names in dir durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
 // exposure says who else can put a module into a folder, "" if nobody can.
 func exposure(fi fs.FileInfo) string {
 	if fi.Mode().Perm()&0o002 != 0 {

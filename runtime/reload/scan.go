@@ -175,7 +175,7 @@ func (w *Watcher) look(root *os.Root, f *folder, name string, v *file, now time.
 	if err != nil {
 		return v.trouble(f, name, err)
 	}
-	if v.known && v.read != nil && same(fi, v.read) && (v.candidate.Err != nil || w.o.Blobs.Hold(v.candidate.Digest)) {
+	if v.known && v.read != nil && same(fi, v.read) && (v.candidate.Err != nil || w.o.Blobs.Hold(v.candidate.Digest, v.candidate.Size)) {
 		v.pending = nil
 		return false
 	}

@@ -151,6 +151,7 @@ func (w *Watcher) scanAll() (moving bool) {
 			moving = true
 		}
 	}
+	w.o.Blobs.learn(w.candidates())
 	return moving
 }
 
