@@ -60,10 +60,10 @@ var packages = map[string][]string{
 	"host/bridge":       {"host/capability", "protocol/abi", "protocol/tool"},
 	"host/receipt":      {"protocol/tool"},
 
-	"runtime/sandbox":  {"runtime/wasmbin", "protocol/abi"},
+	"runtime/sandbox":  {"runtime/plainfile", "runtime/wasmbin", "protocol/abi"},
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"runtime/worker":   {"runtime/dialect", "protocol/abi"},
-	"runtime/registry": {"runtime/dialect", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
+	"runtime/registry": {"runtime/dialect", "runtime/plainfile", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 	"runtime/reload":   {"runtime/plainfile", "protocol/abi", "protocol/tool"},
 	"runtime/llm":      {"protocol/chat", "protocol/tool"},
 	"runtime/agent":    {"protocol/chat", "protocol/event", "protocol/tool"},

@@ -7,17 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"sync"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/plainfile"
 )
 
 const (
@@ -123,7 +122,7 @@ func (d *descriptions) read(digest string) (body recordBody, err error) {
 	if d.dir == "" {
 		return body, os.ErrNotExist
 	}
-	raw, err := readAtMost(d.path(digest), maxRecord)
+	raw, err := plainfile.Read(d.path(digest), maxRecord)
 	if err != nil {
 		return body, err
 	}
@@ -161,7 +160,7 @@ func (d *descriptions) write(body recordBody) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(d.path(body.Digest), raw)
+	return plainfile.Replace(d.path(body.Digest), recordTemp, raw)
 }
 
 // encode is json.Marshal that leaves <, > and & alone, so that what is nested
@@ -176,19 +175,6 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-func readAtMost(path string, limit int64) (raw []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	raw, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(raw)) > limit {
-		err = fmt.Errorf("more than %d bytes", limit)
-	}
-	return raw, err
-}
-
 // strictJSON reads exactly what encoding/json writes for v, and nothing else.
 func strictJSON(raw []byte, v any) error {
 	if err := rawjson.Check(raw, rawjson.MaxDepth+8); err != nil {
@@ -199,39 +185,8 @@ func strictJSON(raw []byte, v any) error {
 	return dec.Decode(v)
 }
 
+// recordTemp begins the names of records that are being written.
 const recordTemp = "record-"
-
-// replaceFile makes raw the content of path: the old one or the new one is
-// there at any moment, also after a power cut.
-func replaceFile(path string, raw []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), recordTemp)
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(raw)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename durable, where folders can be synced.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
 
 var recordName = regexp.MustCompile(`^([0-9a-f]{64}\.json|` + recordTemp + `[0-9]+)$`)
 
@@ -248,7 +203,7 @@ func (d *descriptions) prune() {
 		for _, e := range entries {
 			fi, err := e.Info()
 			if err == nil && recordName.MatchString(e.Name()) && time.Since(fi.ModTime()) > cacheTTL {
-				_ = os.Remove(filepath.Join(d.dir, e.Name())) // tried again at the next start
+				_ = plainfile.Remove(filepath.Join(d.dir, e.Name())) // tried again at the next start
 			}
 		}
 	})

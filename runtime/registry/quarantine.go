@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/plainfile"
 	"github.com/hutch-run/hutch/runtime/worker"
 )
 
@@ -112,7 +113,7 @@ func (q *quarantine) save(held Quarantined) error {
 	}
 	raw, err := encode(held)
 	if err == nil {
-		err = replaceFile(quarantineFile(q.dir, held.Digest), raw)
+		err = plainfile.Replace(quarantineFile(q.dir, held.Digest), recordTemp, raw)
 	}
 	if err == nil {
 		q.mu.Lock()
@@ -178,7 +179,7 @@ func readQuarantine(dir string) (map[string]Quarantined, error) {
 			continue
 		}
 		record := Quarantined{}
-		raw, err := readAtMost(filepath.Join(dir, e.Name()), maxQuarantined)
+		raw, err := plainfile.Read(filepath.Join(dir, e.Name()), maxQuarantined)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // released meanwhile
 		}
@@ -205,7 +206,7 @@ func Release(dir, name string) ([]Quarantined, error) {
 		if found[digest].Module != name && digest != strings.TrimPrefix(name, "sha256:") {
 			continue
 		}
-		if err := os.Remove(quarantineFile(dir, digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := plainfile.Remove(quarantineFile(dir, digest)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return released, err
 		}
 		released = append(released, found[digest])

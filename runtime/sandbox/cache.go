@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/hutch-run/hutch/runtime/plainfile"
 )
 
 // cacheFolder is the folder of one module within the cache, named by the
@@ -26,7 +28,11 @@ type cacheFolder struct {
 	logger   *slog.Logger
 }
 
-const sumsFile = "sums"
+const (
+	sumsFile = "sums"
+	// maxSums bounds sumsFile: a line for each of the engine's few entries.
+	maxSums = 64 << 10
+)
 
 // openCache creates the folder for wasm in dir and refuses what others could
 // have written: entries are native code, and digests are no signatures.
@@ -78,9 +84,9 @@ type entrySum struct{ wanted, found string }
 // readSums reads all entries and what was written down about them.
 func (f cacheFolder) readSums() (map[string]entrySum, error) {
 	known := map[string]string{}
-	text, err := os.ReadFile(filepath.Join(f.path, sumsFile))
-	if ignoreMissing(err) != nil {
-		return nil, err
+	text, err := plainfile.Read(filepath.Join(f.path, sumsFile), maxSums)
+	if ignoreMissing(err) != nil { // then nothing is known of any entry
+		f.logger.Warn("digests of cache entries cannot be read", "error", err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
@@ -144,7 +150,7 @@ func (f *cacheFolder) clear() {
 }
 
 func fileSum(path string) (string, error) {
-	file, err := os.Open(path)
+	file, _, err := plainfile.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func (c cacheFolder) open(digest string) cacheEntry {
 		return e
 	}
 	e.final = filepath.Join(c.dir, digest)
-	if info, err := os.Lstat(e.final); err == nil && info.IsDir() {
+	if e.usable() {
 		e.path = e.final
 		return e
 	}
@@ -55,6 +55,20 @@ func (c cacheFolder) open(digest string) cacheEntry {
 	}
 	e.path, e.fresh = path, true
 	return e
+}
+
+// usable reports whether there is a finished folder. What lies in its place and
+// is none that was ever finished goes: no worker can use it, nor take its place.
+func (e cacheEntry) usable() bool {
+	err := checkCompiled(e.final)
+	if err == nil {
+		return true
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		err = errors.Join(err, e.remove())
+		e.cache.log.Warn("compiled code is made anew", "err", err)
+	}
+	return false
 }
 
 // finished reports whether the code is there already, as far as can be told
@@ -118,19 +132,25 @@ func (e cacheEntry) discard() {
 func checkCompiled(dir string) error {
 	files, size := 0, int64(0)
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if path == dir && !d.IsDir() {
+			return fmt.Errorf("no folder, but of type %q", d.Type())
+		}
+		if d.IsDir() {
+			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
 		if !info.Mode().IsRegular() {
-			return fmt.Errorf("a worker left a file of type %q", info.Mode().Type())
+			return fmt.Errorf("holds a file of type %q", info.Mode().Type())
 		}
 		files, size = files+1, size+info.Size()
 		if files > maxCacheFiles || size > maxCacheBytes {
-			return fmt.Errorf("a worker left %d files and %d bytes, at most %d and %d", files, size, maxCacheFiles, maxCacheBytes)
+			return fmt.Errorf("holds %d files and %d bytes, at most %d and %d", files, size, maxCacheFiles, maxCacheBytes)
 		}
 		return nil
 	})
