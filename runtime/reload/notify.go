@@ -38,7 +38,8 @@ type notices struct {
 	events  <-chan fsnotify.Event
 	errors  <-chan error
 	logger  *slog.Logger
-	watched map[string]os.FileInfo // by path; parents of missing folders too
+	watched map[string]os.FileInfo // what is watched, as it was when the watch began
+	wanted  map[string]interest    // what should be, by path
 	failed  bool                   // a warning was given
 }
 
@@ -70,22 +71,16 @@ func (n *notices) close(logger *slog.Logger) {
 	}
 }
 
-// watch makes sure that each folder is watched as it is now: a folder that was
-// replaced is another one, though its name is the same. Of a missing folder
-// the parent is watched, so that it is noticed when it appears.
+// watch makes sure that each folder is watched as it is now, and with it the way
+// there: a folder that was replaced is another one, though its name is the same.
 func (n *notices) watch(folders []*folder) {
 	if n.n == nil {
 		return
 	}
+	n.wanted = interests(folders)
 	wanted := map[string]os.FileInfo{}
-	for _, f := range folders {
-		path := f.path
-		fi, err := os.Stat(path)
-		if errors.Is(err, os.ErrNotExist) {
-			path = filepath.Dir(path)
-			fi, err = os.Stat(path)
-		}
-		if err == nil && fi.IsDir() {
+	for path := range n.wanted {
+		if fi, err := os.Stat(path); err == nil && fi.IsDir() {
 			wanted[path] = fi
 		}
 	}
@@ -102,8 +97,14 @@ func (n *notices) watch(folders []*folder) {
 		if n.watched[path] != nil {
 			continue
 		}
-		if err := n.n.Add(path); err != nil {
+		err := n.n.Add(path)
+		switch {
+		case err == nil:
+		case n.wanted[path].all:
 			n.degraded(err)
+			continue
+		default: // a folder above may be nobody's to read
+			n.logger.Debug("folder on the way to a tool folder is not watched", "folder", path, "error", err)
 			continue
 		}
 		n.watched[path] = fi
@@ -160,14 +161,18 @@ func (n *notices) drain() {
 }
 
 // matters leaves out what cannot change the set: writes to files that are no
-// modules, and their attributes. Appearing and vanishing names matter whatever
-// they are called, for a symlink may lead through them.
+// modules, and their attributes. In a tool folder appearing and vanishing names
+// matter whatever they are called, for a symlink may lead through them; on the way
+// to one, only the names that lead on do.
 func (n *notices) matters(e fsnotify.Event) bool {
 	n.forget(e)
+	base := filepath.Base(e.Name)
 	if e.Has(fsnotify.Create) || e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
-		return true
+		_, self := n.wanted[e.Name]
+		on := n.wanted[filepath.Dir(e.Name)]
+		return self || on.all || on.names[base]
 	}
-	return isModule(filepath.Base(e.Name))
+	return n.wanted[filepath.Dir(e.Name)].all && isModule(base)
 }
 
 // forget notes that a watched folder itself went away: its watch went with it,
