@@ -170,6 +170,9 @@ func (a *App) guarded(chore func()) {
 // Load looks at the folders once, for a command that does not watch.
 func (a *App) Load(ctx context.Context) error {
 	a.apply(ctx, a.watcher.Scan(ctx))
+	if ctx.Err() == nil {
+		a.tidyCode() // nobody else does where hutch never serves
+	}
 	return ctx.Err()
 }
 
@@ -184,9 +187,12 @@ func (a *App) apply(ctx context.Context, found []tool.Candidate) {
 }
 
 // prune removes bytes that nobody has needed for long: neither found in a folder
-// nor still serving because what was found there does not load. What cannot be
-// removed only takes up space, so that is a line in the log.
+// nor still serving because what was found there does not load. Of compiled code
+// and of what is kept about modules that are gone, it removes what is too much.
+// What cannot be removed only takes up space, so that is a line in the log.
 func (a *App) prune() {
+	a.tidyCode()
+	a.modules.Tidy()
 	used := map[string]bool{}
 	for _, m := range a.modules.Modules() {
 		used[m.Digest], used[m.Serving] = true, true
@@ -194,6 +200,14 @@ func (a *App) prune() {
 	if _, err := a.blobs.Prune(used); err != nil {
 		a.log.Warn("kept modules not tidied", "error", err)
 	}
+}
+
+func (a *App) tidyCode() {
+	used := map[string]bool{}
+	for _, m := range a.modules.Modules() {
+		used[m.Code] = true
+	}
+	a.pool.Tidy(used)
 }
 
 // Ready returns nil once the folders have been looked at and what was in them

@@ -146,7 +146,7 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 		return nil, true, err
 	}
 	def = &definition{
-		digest: c.Digest, size: c.Size, kind: kind, imports: imports(m),
+		digest: c.Digest, code: worker.CodeDigest(m.Stripped()), size: c.Size, kind: kind, imports: imports(m),
 		requests: dialect.Requested(m), confirming: make(chan struct{}, 1),
 	}
 	said, from := m.Custom[abi.ManifestSection], abi.ManifestSection

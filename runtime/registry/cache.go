@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"sync"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -22,9 +20,11 @@ import (
 const (
 	// cacheFormat changes with the shape of a record, and whenever pre-check,
 	// dialects or the checks of descriptions come to other conclusions.
-	cacheFormat = 1
+	cacheFormat = 2
 	// cacheTTL is how long a record is kept that nobody asked for.
 	cacheTTL = 30 * 24 * time.Hour
+	// maxRecords is how many are kept, besides those of modules that are wanted.
+	maxRecords = 2000
 	// maxRecord bounds what is read back: a description, escaped at worst.
 	maxRecord = 4 << 20
 )
@@ -35,7 +35,6 @@ const (
 type descriptions struct {
 	dir   string // "" keeps nothing
 	maker string
-	once  sync.Once
 }
 
 // A record is one file of the cache.
@@ -48,6 +47,7 @@ type recordBody struct {
 	Format      int             `json:"format"`
 	Maker       string          `json:"maker"`
 	Digest      string          `json:"digest"`
+	Code        string          `json:"code,omitempty"`
 	Refused     string          `json:"refused,omitempty"` // why; the rest is empty then
 	Kind        dialect.Kind    `json:"kind,omitempty"`
 	Size        int64           `json:"size,omitempty"`
@@ -72,7 +72,7 @@ func (r *Registry) cached(digest string) (verdict, bool) {
 		return verdict{err: errors.New(body.Refused)}, true
 	}
 	def := &definition{
-		digest: digest, size: body.Size, kind: body.Kind, imports: body.Imports,
+		digest: digest, code: body.Code, size: body.Size, kind: body.Kind, imports: body.Imports,
 		requests: body.Linked, confirming: make(chan struct{}, 1),
 	}
 	def.confirmed.Store(body.Confirmed)
@@ -100,7 +100,7 @@ func (r *Registry) remember(d *definition) {
 		warnings[t.own.Name] = t.warnings
 	}
 	r.keep(recordBody{
-		Digest: d.digest, Kind: d.kind, Size: d.size, Imports: d.imports, Linked: d.requests,
+		Digest: d.digest, Code: d.code, Kind: d.kind, Size: d.size, Imports: d.imports, Linked: d.requests,
 		Description: said, Confirmed: d.confirmed.Load(), Warnings: warnings,
 	})
 }
@@ -187,24 +187,3 @@ func strictJSON(raw []byte, v any) error {
 
 // recordTemp begins the names of records that are being written.
 const recordTemp = "record-"
-
-var recordName = regexp.MustCompile(`^([0-9a-f]{64}\.json|` + recordTemp + `[0-9]+)$`)
-
-// prune removes, once in a process's life, records nobody asked for in a while.
-func (d *descriptions) prune() {
-	if d.dir == "" {
-		return
-	}
-	d.once.Do(func() {
-		entries, err := os.ReadDir(d.dir)
-		if err != nil {
-			return // nothing can be kept either, which is said when it is tried
-		}
-		for _, e := range entries {
-			fi, err := e.Info()
-			if err == nil && recordName.MatchString(e.Name()) && time.Since(fi.ModTime()) > cacheTTL {
-				_ = plainfile.Remove(filepath.Join(d.dir, e.Name())) // tried again at the next start
-			}
-		}
-	})
-}

@@ -146,7 +146,6 @@ func (r *Registry) apply(ctx context.Context, wanted []tool.Candidate) {
 	}
 	r.publish(base, wanted)
 	r.forget()
-	r.cache.prune()
 }
 
 // Retry tries again what failed for a reason that says nothing about the module,
@@ -330,6 +329,7 @@ type mount struct {
 // bytes and immutable but for the confirmation.
 type definition struct {
 	digest   string
+	code     string // its worker.CodeDigest
 	size     int64
 	kind     dialect.Kind
 	exported tool.Description

@@ -23,6 +23,9 @@ type Module struct {
 	Reason string
 
 	// The rest describes what serves, and is empty if nothing does.
+
+	// Code is its worker.CodeDigest.
+	Code     string
 	Dialect  string
 	Version  string // the module's own
 	Requests tool.Requests
@@ -65,7 +68,7 @@ func (r *Registry) view(e *entry) Module {
 		return m
 	}
 	def := e.mount.def
-	m.Serving, m.Dialect, m.Version = def.digest, string(def.kind), def.exported.Version
+	m.Serving, m.Code, m.Dialect, m.Version = def.digest, def.code, string(def.kind), def.exported.Version
 	m.Requests, m.Imports, m.Unconfirmed = def.requests, slices.Clone(def.imports), !def.confirmed.Load()
 	for _, t := range def.tools {
 		d := r.decide(tool.Caller{}, e.mount, t)

@@ -47,7 +47,11 @@ func openCache(dir string, wasm []byte, o Options) (cacheFolder, error) {
 			return f, err
 		}
 	}
-	if err := private(dir, true); err != nil {
+	switch err := private(dir, true); {
+	case f.readOnly && errors.Is(err, fs.ErrNotExist): // it was tidied away a moment ago
+		f.giveUp()
+		return f, nil
+	case err != nil:
 		return f, err
 	}
 	sums, err := f.readSums()

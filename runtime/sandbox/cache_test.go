@@ -328,3 +328,13 @@ func TestReadOnlyCache(t *testing.T) {
 		}
 	}
 }
+
+// A folder that was tidied away before it was read is one that holds nothing.
+func TestReadOnlyCacheThatIsGone(t *testing.T) {
+	o, _ := logged(filepath.Join(t.TempDir(), "gone"))
+	o.CacheReadOnly = true
+	m := compiled(t, counter, o)
+	if out, _, err := run(t, m); err != nil || out != counted || !m.CacheStale() {
+		t.Errorf("%q, %v, stale %v", out, err, m.CacheStale())
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -17,11 +18,13 @@ import (
 type cacheFolder struct {
 	dir string // empty: nothing is kept
 	log *slog.Logger
+	// opening keeps code that is just being taken for a worker from being tidied.
+	opening sync.Mutex
 }
 
 // cacheEntry is a module's folder, as a worker is given it.
 type cacheEntry struct {
-	cache cacheFolder
+	cache *cacheFolder
 	final string
 	path  string // empty: there is no cache
 	fresh bool   // path is empty yet, and not final
@@ -38,13 +41,13 @@ const (
 
 // open returns the module's folder, or an empty one to be filled. Without either
 // the module is compiled and not kept, which the log explains.
-func (c cacheFolder) open(digest string) cacheEntry {
+func (c *cacheFolder) open(digest string) cacheEntry {
 	e := cacheEntry{cache: c}
 	if c.dir == "" {
 		return e
 	}
 	e.final = filepath.Join(c.dir, digest)
-	if e.usable() {
+	if c.take(e) {
 		e.path = e.final
 		return e
 	}
@@ -55,6 +58,20 @@ func (c cacheFolder) open(digest string) cacheEntry {
 	}
 	e.path, e.fresh = path, true
 	return e
+}
+
+// take reports whether there is finished code, and notes that it was used now.
+func (c *cacheFolder) take(e cacheEntry) bool {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if !e.usable() {
+		return false
+	}
+	now := time.Now()
+	if err := os.Chtimes(e.final, now, now); err != nil {
+		c.log.Warn("compiled code may be tidied too early", "err", err)
+	}
+	return true
 }
 
 // usable reports whether there is a finished folder. What lies in its place and
@@ -130,8 +147,15 @@ func (e cacheEntry) discard() {
 // checkCompiled looks at what a worker left before another one is given it:
 // nothing but plain files, and not too much.
 func checkCompiled(dir string) error {
-	files, size := 0, int64(0)
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	_, err := compiledSize(dir)
+	return err
+}
+
+// compiledSize returns how many bytes of files a finished folder has, or what is
+// wrong with it.
+func compiledSize(dir string) (size int64, err error) {
+	files := 0
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -154,11 +178,12 @@ func checkCompiled(dir string) error {
 		}
 		return nil
 	})
+	return size, err
 }
 
 // sweep removes what a crash left unfinished. Other processes may be filling
 // theirs.
-func (c cacheFolder) sweep() {
+func (c *cacheFolder) sweep() {
 	entries, err := os.ReadDir(c.dir)
 	for _, entry := range entries {
 		if !strings.HasPrefix(entry.Name(), unfinished) {

@@ -13,10 +13,10 @@ import (
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 )
 
-func newCacheFolder(t *testing.T) (cacheFolder, *logBuffer) {
+func newCacheFolder(t *testing.T) (*cacheFolder, *logBuffer) {
 	t.Helper()
 	log := &logBuffer{}
-	return cacheFolder{t.TempDir(), slog.New(slog.NewTextHandler(log, nil))}, log
+	return &cacheFolder{dir: t.TempDir(), log: slog.New(slog.NewTextHandler(log, nil))}, log
 }
 
 // fill does what a worker does with an entry.

@@ -29,6 +29,9 @@ type Options struct {
 	// what Module.Bytes returns.
 	// Empty: nothing is kept, and each start compiles anew.
 	CacheDir string
+	// CacheBytes is how much compiled code Tidy leaves in CacheDir. Default 1 GiB:
+	// what some 50 modules written in Go come to.
+	CacheBytes int64
 	// IdleTTL is how long a worker without calls is kept. Default 60 s.
 	IdleTTL time.Duration
 	// MemoryBudget is the resident memory of all workers, in bytes, above which
@@ -68,6 +71,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	cores := runtime.NumCPU()
 	o.IdleTTL = cmp.Or(o.IdleTTL, time.Minute)
+	o.CacheBytes = cmp.Or(o.CacheBytes, 1<<30)
 	o.MemoryBudget = cmp.Or(o.MemoryBudget, 1<<30)
 	o.Compilations = cmp.Or(o.Compilations, max(1, cores/2))
 	o.Calls = cmp.Or(o.Calls, 4*cores)
@@ -110,7 +114,7 @@ type Pool struct {
 	measure func(pids []int) map[int]int64
 	// busyTime is the processor time a process has used, if the platform says.
 	busyTime func(pid int) (time.Duration, bool)
-	cache    cacheFolder
+	cache    *cacheFolder
 	compile  chan struct{} // one place for each compilation at once
 	count    counters
 	ctx      context.Context // ends with Close
@@ -166,7 +170,7 @@ func NewPool(o Options) (*Pool, error) {
 		if err := os.MkdirAll(o.CacheDir, 0o700); err != nil {
 			return nil, fmt.Errorf("worker cache: %w", err)
 		}
-		cacheFolder{o.CacheDir, o.Logger}.sweep()
+		(&cacheFolder{dir: o.CacheDir, log: o.Logger}).sweep()
 	}
 	s := newSpawner(starter{command: command, image: o.image(), log: o.Logger})
 	go s.run()
@@ -177,7 +181,7 @@ func newPool(o Options, launch func() (*child, error), measure func([]int) map[i
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
 		o: o, launch: launch, measure: measure, busyTime: processorTime, stop: stop,
-		cache: cacheFolder{o.CacheDir, o.Logger}, compile: make(chan struct{}, o.Compilations),
+		cache: &cacheFolder{dir: o.CacheDir, log: o.Logger}, compile: make(chan struct{}, o.Compilations),
 		ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
 		slots: map[string]*slot{}, procs: map[*process]*slot{},
 	}

@@ -395,7 +395,7 @@ func TestKnownCodeDoesNotWaitToCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, codeDigest(wasm)), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, CodeDigest(wasm)), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	stranger := numbered(2)

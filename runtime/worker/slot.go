@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -20,11 +18,11 @@ type slot struct {
 	module Module
 	calls  *turnstile    // who runs, and who waits
 	rate   *rate.Limiter // how often calls may begin
-	// code names the compiled code, once a start has found out. Starts come one
-	// after another.
-	code string
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// code names the compiled code, once a start has found out. Starts come one
+	// after another, and nothing else writes it.
+	code     string
 	proc     *process
 	starting *start
 	// users are callers inside Call or Describe; idleSince is when there was none.
@@ -269,14 +267,17 @@ func (s *slot) unreadable(err error) *abi.Failure {
 
 // entry returns where the module's compiled code is kept. The bytes are read for
 // its name the first time, and let go: the turn to compile may be far away. Only
-// one start runs at a time, so code needs no lock.
+// one start runs at a time, so reading code needs no lock.
 func (s *slot) entry() (cacheEntry, error) {
 	if s.code == "" {
 		wasm, err := s.bytes()
 		if err != nil {
 			return cacheEntry{}, err
 		}
-		s.code = codeDigest(wasm)
+		code := CodeDigest(wasm)
+		s.mu.Lock()
+		s.code = code
+		s.mu.Unlock()
 	}
 	return s.pool.cache.open(s.code), nil
 }
@@ -303,13 +304,6 @@ func (s *slot) image(entry cacheEntry) (head, wasm []byte, err error) {
 	}
 	wasm, err = s.bytes()
 	return head, wasm, err
-}
-
-// codeDigest names compiled code by what is compiled. Files that differ in their
-// custom sections alone, such as a description stamped into one, share it.
-func codeDigest(wasm []byte) string {
-	sum := sha256.Sum256(wasm)
-	return hex.EncodeToString(sum[:])
 }
 
 // How long a module whose worker fails is left alone: twice as long each time.
