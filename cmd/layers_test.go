@@ -59,6 +59,7 @@ var packages = map[string][]string{
 	"host/conversation": {"host/capability", "protocol/abi", "protocol/chat"},
 	"host/bridge":       {"host/capability", "protocol/abi", "protocol/tool"},
 	"host/receipt":      {"protocol/tool"},
+	"host/strictyaml":   {"protocol/abi"},
 
 	"runtime/sandbox":  {"runtime/plainfile", "runtime/wasmbin", "protocol/abi"},
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
@@ -112,7 +113,7 @@ var libraries = map[string][]string{
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
 	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
-	"github.com/goccy/go-yaml":    {"cmd/hutch"},
+	"github.com/goccy/go-yaml":    {"host/strictyaml"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},
 	"golang.org/x/term":           {"cmd/hutch"},
 	"github.com/extism/go-pdk":    {"guests/examples/*"},

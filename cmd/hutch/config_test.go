@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/host/strictyaml"
 	"github.com/urfave/cli/v2"
 )
 
@@ -142,7 +143,7 @@ func TestConfigErrors(t *testing.T) {
 		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, addr, require_jail, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
-		{"key twice", "addr: localhost:1\naddr: localhost:2\n", `hutch.yaml:2: mapping key "addr" already defined at [1:1]`},
+		{"key twice", "addr: localhost:1\naddr: localhost:2\n", "hutch.yaml:2: addr: stands there twice, first in line 1"},
 		{"no truth", "require_jail: maybe\n", `hutch.yaml:1: require_jail: "maybe" is neither true nor false`},
 		{"no unit", "limits:\n  memory: 64\n", `hutch.yaml:2: limits.memory: "64": ` + sizes},
 		{"decimal unit", "limits: {memory: 64MB}\n", `hutch.yaml:1: limits.memory: "64MB": ` + sizes},
@@ -162,10 +163,10 @@ func TestConfigErrors(t *testing.T) {
 		{"no count", "limits: {connections: 0}\n", "hutch.yaml:1: limits.connections: 0: allowed are 1 to 100000"},
 		{"list for a value", "limits: {timeout: [1s]}\n", "hutch.yaml:1: limits.timeout: one plain value is wanted here"},
 		{"value for a mapping", "limits: 30s\n", "hutch.yaml:1: limits: keys and values are wanted here"},
-		{"no folder", "tools: []\n", "hutch.yaml:1: tools: empty: name at least one folder"},
+		{"no folder", "tools: []\n", "hutch.yaml:1: tools: empty: name at least one"},
 		{"empty folder", "tools: [a, '']\n", "hutch.yaml:1: tools[1]: empty"},
 		{"nothing", "state:\n", "hutch.yaml:1: state: empty"},
-		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: state: one plain value is wanted here"},
+		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: anchors (&) are not read: write the value where it belongs"},
 		{"list at the top", "- tools\n", "hutch.yaml:1: keys and values are wanted here"},
 		{"two documents", "state: a\n---\nstate: b\n", "hutch.yaml:3: a second document: one is read"},
 		{"address", "state: a\naddr: 0.0.0.0:8420\n",
@@ -206,7 +207,7 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 		{"empty state", nil, []string{"--state", ""}, "--state: empty"},
 		{"empty folder", nil, []string{"--tools", ""}, "--tools: an empty folder name"},
 		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
-		{"folder as file", nil, []string{"--config", "."}, `config ".": not a regular file`},
+		{"folder as file", nil, []string{"--config", "."}, `config ".": a directory, not a regular file`},
 		{"all interfaces", nil, []string{"--addr", ":8420"},
 			`--addr ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"name", nil, []string{"--addr", "localhost.evil:8420"},
@@ -252,12 +253,12 @@ func TestForeignVariables(t *testing.T) {
 }
 
 func TestConfigFileTooLarge(t *testing.T) {
-	_, err := readConfig(t, strings.Repeat("#", maxConfigFile), nil)
+	_, err := readConfig(t, strings.Repeat("#", strictyaml.MaxBytes), nil)
 	if err != nil {
-		t.Errorf("%d bytes: %v", maxConfigFile, err)
+		t.Errorf("%d bytes: %v", strictyaml.MaxBytes, err)
 	}
-	_, err = readConfig(t, strings.Repeat("#", maxConfigFile+1), nil)
-	wantUsage(t, err, `config "hutch.yaml": larger than 1MiB`)
+	_, err = readConfig(t, strings.Repeat("#", strictyaml.MaxBytes+1), nil)
+	wantUsage(t, err, `config "hutch.yaml": larger than 64KiB`)
 }
 
 func TestLimitKeysHaveDefaults(t *testing.T) {
