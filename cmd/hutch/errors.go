@@ -24,6 +24,9 @@ var errUsage = errors.New("wrong usage")
 // errReported marks a failure that the command's output has already shown.
 var errReported = errors.New("already reported")
 
+// errSpoken marks an error that has been written already, with its hint.
+var errSpoken = errors.New("already said")
+
 // errInterrupted is what somebody reads who ended a command.
 var errInterrupted = errors.New("interrupted")
 
@@ -90,8 +93,12 @@ func report(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
+	spoken := errors.Is(err, errSpoken)
 	if errors.Is(err, context.Canceled) { // whatever was on its way when the signal came
 		err = errInterrupted
+	}
+	if spoken {
+		return exitCode(err)
 	}
 	say := voice{w: stderr}
 	if !errors.Is(err, errReported) {

@@ -48,11 +48,8 @@ type program struct {
 func run(args []string, p program) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal asks; after it the default action is back, so that the
-	// second one ends the process at once.
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
+	ended := make(chan struct{})
+	defer close(ended)
+	go enforce(ctx, stop, ended, func() { giveUp(p.stderr) })
 	return report(p.stderr, runCommand(ctx, args, p))
 }

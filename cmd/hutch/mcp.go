@@ -14,7 +14,7 @@ func mcpCommand(p program) *cli.Command {
 		Usage:     "serve the tools of a folder over standard input and output",
 		UsageText: "hutch mcp [flags]",
 		Flags:     append(folderFlags(), logFlag("warn")),
-		Action:    func(c *cli.Context) error { return runMCP(c, p) },
+		Action:    func(c *cli.Context) error { return attended(c, p, runMCP) },
 		Description: `For MCP hosts that start their servers themselves. Standard output is the protocol's alone; the log
 goes to standard error. It ends when its input does.
 
@@ -27,7 +27,7 @@ in a host's configuration:
 	}
 }
 
-func runMCP(c *cli.Context, p program) (err error) {
+func runMCP(c *cli.Context, p program, say *voice) (err error) {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
@@ -35,7 +35,6 @@ func runMCP(c *cli.Context, p program) (err error) {
 	if err != nil {
 		return err
 	}
-	say := &voice{w: c.App.ErrWriter}
 	log, err := newLogger(c, p, say)
 	if err != nil {
 		return err

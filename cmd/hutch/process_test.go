@@ -5,7 +5,9 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,11 +26,12 @@ import (
 type process struct {
 	*exec.Cmd
 	stdin  io.WriteCloser
+	stdout io.Reader // of startUnread
 	stderr *bufio.Scanner
 }
 
-// start runs hutch in a folder that holds ./tools.
-func start(t *testing.T, dir string, args ...string) *process {
+// prepared is hutch about to run in a folder that holds ./tools.
+func prepared(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -43,6 +47,13 @@ func start(t *testing.T, dir string, args ...string) *process {
 	if p.stdin, err = p.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// start runs hutch in a folder that holds ./tools.
+func start(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := prepared(t, dir, args...)
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -178,4 +189,92 @@ func TestInterruptCancelsACall(t *testing.T) {
 	if got := p.exit(t); got.ExitCode() != exitInterrupted {
 		t.Error(got)
 	}
+}
+
+// noisyFolder holds one tool, hi, and so many files to warn of that the lines
+// about them do not fit into a pipe, or into what hutch keeps for one.
+func noisyFolder(t *testing.T) string {
+	modules := map[string][]byte{"hi.wasm": greeter("hi", "hello")}
+	for i := range 600 {
+		modules[fmt.Sprintf("%0100d.wasm", i)] = nil
+	}
+	return folderWith(t, modules)
+}
+
+// startUnread starts hutch with a standard error that nobody reads. If it hangs, it is
+// killed.
+func startUnread(t *testing.T, dir string, args ...string) *process {
+	t.Helper()
+	p := prepared(t, dir, args...)
+	unread, stderr, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { must(t, unread.Close()) })
+	p.Stderr = stderr
+	p.stdout, err = p.StdoutPipe()
+	must(t, err)
+	must(t, p.Start())
+	must(t, stderr.Close())
+	hangs := time.AfterFunc(patientFor, func() { _ = p.Process.Kill() })
+	t.Cleanup(func() { hangs.Stop() })
+	return p
+}
+
+// ends holds that the process ends by itself with exitOK.
+func (p *process) ends(t *testing.T) {
+	t.Helper()
+	if err := p.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nobody has to read what hutch mcp logs.
+func TestMCPWithoutAReaderOfItsLog(t *testing.T) {
+	p := startUnread(t, noisyFolder(t), "mcp", "--log", "debug")
+	transport := &sdk.IOTransport{Reader: io.NopCloser(p.stdout), Writer: p.stdin}
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+	must(t, err)
+	for range 300 {
+		if got := callText(t, session, "hi"); got != "hello" {
+			t.Fatalf("hi says %q", got)
+		}
+	}
+	list, err := session.ListTools(t.Context(), nil)
+	if err != nil || len(list.Tools) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	must(t, p.stdin.Close())
+	p.ends(t)
+}
+
+// Nor what hutch serve does; a signal ends it all the same.
+func TestServeWithoutAReaderOfItsLog(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	addr := l.Addr().String()
+	must(t, l.Close())
+	p := startUnread(t, noisyFolder(t), "serve", "--addr", addr, "--log", "debug")
+	deadline := time.After(patientFor)
+	for tick := time.Tick(20 * time.Millisecond); !answersReady(addr); {
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatal("it does not get ready")
+		}
+	}
+	session, err := connectTo(t.Context(), "http://"+addr, func() {})
+	must(t, err)
+	if got := callText(t, session, "hi"); got != "hello" {
+		t.Errorf("hi says %q", got)
+	}
+	must(t, session.Close())
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t)
+}
+
+func answersReady(addr string) bool {
+	r, err := http.Get("http://" + addr + "/readyz")
+	if err != nil {
+		return false
+	}
+	return r.Body.Close() == nil && r.StatusCode == http.StatusOK
 }

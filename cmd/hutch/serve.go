@@ -15,7 +15,7 @@ func serveCommand(p program) *cli.Command {
 		Usage:     "serve the tools of a folder over HTTP at /mcp",
 		UsageText: "hutch serve [flags]",
 		Flags:     append(folderFlags(), addrFlag(), logFlag("info")),
-		Action:    func(c *cli.Context) error { return runServe(c, p) },
+		Action:    func(c *cli.Context) error { return attended(c, p, runServe) },
 		Description: `The folders are watched: a module that is added, replaced or removed is so without a restart.
 The first interrupt lets calls that are running finish for 5s, the second ends hutch at once.
 
@@ -29,7 +29,7 @@ examples:
 	}
 }
 
-func runServe(c *cli.Context, p program) (err error) {
+func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
@@ -37,7 +37,6 @@ func runServe(c *cli.Context, p program) (err error) {
 	if err != nil {
 		return err
 	}
-	say := &voice{w: c.App.ErrWriter}
 	log, err := newLogger(c, p, say)
 	if err != nil {
 		return err

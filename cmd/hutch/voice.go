@@ -116,6 +116,9 @@ func (v *voice) Write(p []byte) (int, error) {
 }
 
 func isTerminal(w any) bool {
+	if d, ok := w.(*drain); ok {
+		w = d.w
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
