@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/urfave/cli/v2"
 )
 
@@ -30,7 +33,8 @@ func localCaller(callID string) tool.Caller {
 	return tool.Caller{Principal: "local", Face: "cli", CallID: callID}
 }
 
-// withTools runs f with the folders loaded once.
+// withTools runs f while the folders are loaded, once. f waits for what it needs with
+// [App.await]; what is not loaded when it returns is given up.
 func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) (err error) {
 	cfg, err := loadConfig(c, p)
 	if err != nil {
@@ -49,13 +53,103 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 		return err
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
-	loaded := say.slowly("loading modules; the first time takes a moment for each")
-	err = app.Load(c.Context)
-	loaded()
-	if err != nil {
-		return err
-	}
+	ctx, cancel := context.WithCancel(c.Context)
+	loaded := launch(func() error {
+		defer close(app.ready)
+		return app.Load(ctx)
+	})
+	defer func() {
+		cancel()
+		if failed := <-loaded; !errors.Is(failed, context.Canceled) {
+			err = errors.Join(err, failed)
+		}
+	}()
 	return f(c.Context, app, say)
+}
+
+// await waits until enough says so, which is asked now and then, or everything has
+// been loaded. It is an error if ctx ends before.
+func (a *App) await(ctx context.Context, say *voice, enough func() bool) error {
+	defer say.slowly("loading modules; the first time takes a moment for each")()
+	tick := time.NewTicker(awaitEvery)
+	defer tick.Stop()
+	for !enough() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.ready:
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+const awaitEvery = 20 * time.Millisecond
+
+// everythingLoaded is for [App.await].
+func everythingLoaded() bool { return false }
+
+// offers reports whether the tool called name can be called, and no module that came
+// with hutch can still claim the name: those come first.
+func (a *App) offers(name string) bool {
+	found, quarantined := false, a.quarantined()
+	for _, m := range a.modules.Modules() {
+		if m.Shipped && isLoading(m, quarantined) {
+			return false
+		}
+		found = found || slices.ContainsFunc(m.Tools, func(t registry.Tool) bool {
+			return t.Published.Name == name && t.Status == tool.Ready
+		})
+	}
+	return found
+}
+
+// loading counts the modules about which nothing is known yet.
+func (a *App) loading() (n int) {
+	quarantined := a.quarantined()
+	for _, m := range a.modules.Modules() {
+		if isLoading(m, quarantined) {
+			n++
+		}
+	}
+	return n
+}
+
+func isLoading(m registry.Module, quarantined map[string]bool) bool {
+	return m.Serving == "" && m.Status == tool.Held && !quarantined[m.Digest]
+}
+
+// quarantined are the digests that may not even be described.
+func (a *App) quarantined() map[string]bool {
+	all := map[string]bool{}
+	for _, q := range a.modules.Quarantined() {
+		all[q.Digest] = true
+	}
+	return all
+}
+
+// listPatience is how long a list waits for the next module to become known. A
+// module that hangs when it is described is rejected sooner.
+const listPatience = 2 * patience
+
+// outOfPatience returns whether nothing more has become known for [listPatience], so
+// that what is left hangs. Before the folders have been looked at, which is when
+// there are no modules, it has all the time there is.
+func outOfPatience(modules func() (known, all int)) func() bool {
+	before, since := -1, time.Now()
+	return func() bool {
+		if known, all := modules(); all == 0 || known != before {
+			before, since = known, time.Now()
+		}
+		return time.Since(since) >= listPatience
+	}
+}
+
+// known counts the modules about which something is known, and all.
+func (a *App) known() (known, all int) {
+	all = len(a.modules.Modules())
+	return all - a.loading(), all
 }
 
 // guestLines shows what a tool logs as lines of its own, whatever the log's

@@ -42,6 +42,9 @@ func runToolsCall(c *cli.Context, p program) error {
 		return err
 	}
 	return withTools(c, p, func(ctx context.Context, a *App, say *voice) error {
+		if err := a.await(ctx, say, func() bool { return a.offers(name) }); err != nil {
+			return err
+		}
 		result, err := a.tools.Call(ctx, localCaller(""), tool.Call{Name: name, Arguments: arguments, Progress: say.progress(name)})
 		say.done()
 		if err != nil {
@@ -124,12 +127,19 @@ func (a *App) callError(name string, err error) error {
 	if !errors.Is(err, tool.ErrNotFound) {
 		return err
 	}
+	unusable := 0
 	for _, m := range a.modules.Modules() {
+		if m.Serving == "" {
+			unusable++
+		}
 		for _, t := range m.Tools {
 			if t.Published.Name == name && t.Status == tool.Held {
 				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect%s %s", a.cfg.flags(), shellWord(m.Name))
 			}
 		}
+	}
+	if unusable > 0 {
+		return fmt.Errorf("%w: %s; %s not be loaded, see: hutch tools list%s", err, a.cfg.lookedIn(), plural(unusable, "module could", "modules could"), a.cfg.flags())
 	}
 	return hinted(fmt.Errorf("%w: %s", err, a.cfg.lookedIn()), "hutch tools list%s", a.cfg.flags())
 }

@@ -73,7 +73,10 @@ func runInspect(c *cli.Context, p program) error {
 	if arg := c.Args().First(); isFile(arg) {
 		in, err = inspectFile(c, p, arg)
 	} else {
-		err = withTools(c, p, func(_ context.Context, a *App, _ *voice) error {
+		err = withTools(c, p, func(ctx context.Context, a *App, say *voice) error {
+			if err := a.await(ctx, say, everythingLoaded); err != nil {
+				return err
+			}
 			in, err = a.inspect(arg)
 			return err
 		})

@@ -26,12 +26,16 @@ func toolsListCommand(p program) *cli.Command {
 			if err := wantArgs(c, 0, 0, ""); err != nil {
 				return err
 			}
-			return withTools(c, p, func(_ context.Context, a *App, say *voice) error {
+			return withTools(c, p, func(ctx context.Context, a *App, say *voice) error {
+				if err := a.await(ctx, say, outOfPatience(a.known)); err != nil {
+					return err
+				}
 				return a.list(c, say)
 			})
 		},
 		Description: `A tool is ready, held (its module asks for something that nobody has granted) or rejected. A module
-without a usable tool has one line, with the reason.
+without a usable tool has one line, with the reason. Modules that take long to say what they have
+are waited for as long as others become known, and 10s more.
 
 examples:
   $ hutch tools list
@@ -55,7 +59,10 @@ type listedTool struct {
 }
 
 func (a *App) list(c *cli.Context, say *voice) error {
-	rows := listTools(a.modules.Modules())
+	rows, loading := listTools(a.modules.Modules()), a.loading()
+	if loading > 0 {
+		say.line("warning: %s still being read: list again to see what they have", plural(loading, "module is", "modules are"))
+	}
 	if missing, err := a.cfg.checkFolders(); err == nil && a.cfg.toolsFrom == "" && len(missing) > 0 {
 		say.line("hint: no folder %s here: hutch serve makes it, --tools DIR names another", defaultTools)
 	}
@@ -97,14 +104,24 @@ func listedToolOf(m registry.Module, t registry.Tool) listedTool {
 	}
 }
 
-// printTools writes a table: what can be called first, what is wrong last. A
-// description that would not fit into width columns is cut, a reason never is.
+// plural is n and what it counts.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// printTools writes a table: what can be called first, what is wrong last. Names
+// and a description that would not fit into width columns are cut, a reason never
+// is.
 func printTools(w io.Writer, rows []listedTool, width int) error {
+	names := max((width-len(tool.Rejected)-3*tableGap-minSummary)/2, minName)
 	left := 0 // of the last column
 	for i := range 3 {
 		column := 0
 		for _, r := range rows {
-			column = max(column, utf8.RuneCountInString(r.columns()[i]))
+			column = max(column, utf8.RuneCountInString(r.columns(names)[i]))
 		}
 		left += column + tableGap
 	}
@@ -113,7 +130,7 @@ func printTools(w io.Writer, rows []listedTool, width int) error {
 	for _, part := range []bool{true, false} {
 		for _, r := range rows {
 			if (r.Status == tool.Ready) == part {
-				fmt.Fprintln(table, strings.Join(append(r.columns(), r.says(max(width-left, minSummary))), "\t"))
+				fmt.Fprintln(table, strings.Join(append(r.columns(names), r.says(max(width-left, minSummary))), "\t"))
 			}
 		}
 	}
@@ -129,15 +146,25 @@ const (
 	tableGap = 2
 	// minSummary is what is left of a description on the narrowest terminal.
 	minSummary = 20
+	// minName is what is left of a name there.
+	minName = 8
 )
 
-// columns are the first three of a row.
-func (r listedTool) columns() []string {
+// columns are the first three of a row, with names of at most so many characters.
+func (r listedTool) columns(most int) []string {
 	name := r.Name
 	if name == "" {
 		name = "-"
 	}
-	return []string{oneLine(name), oneLine(r.Module), string(r.Status)}
+	return []string{shortened(oneLine(name), most), shortened(oneLine(r.Module), most), string(r.Status)}
+}
+
+// shortened returns s, or its first characters and an ellipsis.
+func shortened(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
 }
 
 // says is the last column: why a tool cannot be used, or what it does.
