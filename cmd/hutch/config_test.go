@@ -156,7 +156,7 @@ func TestConfigErrors(t *testing.T) {
 		{"long time", "limits: {timeout: 2h}\n", "hutch.yaml:1: limits.timeout: 2h: allowed are 1ms to 1h"},
 		{"calls at once", "limits: {calls_at_once: 1001}\n", "hutch.yaml:1: limits.calls_at_once: 1001: allowed are 1 to 1000"},
 		{"no queue", "limits: {queue: 0}\n", "hutch.yaml:1: limits.queue: 0: allowed are 1 to 1000000"},
-		{"part of a second", "limits: {heartbeat: 1500ms}\n", "hutch.yaml:1: limits.heartbeat: 1500ms: allowed are whole seconds, 1s to 1h"},
+		{"part of a second", "limits: {heartbeat: 1500ms}\n", "hutch.yaml:1: limits.heartbeat: 1500ms: allowed are 1s to 1h, whole seconds"},
 		{"slow heart", "limits: {heartbeat: 3601s}\n", "hutch.yaml:1: limits.heartbeat: 3601s: allowed are 1ms to 1h"},
 		{"long memory", "limits: {deaths_within: 61m}\n", "hutch.yaml:1: limits.deaths_within: 61m: allowed are 1ms to 1h"},
 		{"count with a unit", "limits: {connections: 5x}\n", `hutch.yaml:1: limits.connections: "5x": a whole number without a unit, such as 100`},

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -37,76 +38,99 @@ type limitKey struct {
 	fallback string
 	// means says what is bounded; help shows it.
 	means string
-	set   func(l *Limits, text string) error
+	bounds
 }
 
-// limitKeys are the keys below "limits" in a configuration file and, in upper
-// case after HUTCH_LIMIT_, in the environment.
-var limitKeys = []limitKey{
-	{string(abi.LimitMemory), "64MiB", "linear memory of one call", func(l *Limits, s string) error {
-		return setSize(&l.Call.MemoryBytes, s, abi.PageBytes, 4<<30)
-	}},
-	{string(abi.LimitWall), "30s", "wall time of one call", func(l *Limits, s string) error {
-		return setDuration(&l.Call.Wall, s)
-	}},
-	{string(abi.LimitCompile), "30s", "wall time of compiling one module", func(l *Limits, s string) error {
-		return setDuration(&l.Call.Compile, s)
-	}},
-	{string(abi.LimitInput), "4MiB", "arguments of one call", func(l *Limits, s string) error {
-		return setSize(&l.Call.InputBytes, s, 1<<10, 1<<30)
-	}},
-	{string(abi.LimitOutput), "1MiB", "result of one call", func(l *Limits, s string) error {
-		return setSize(&l.Call.OutputBytes, s, 1<<10, 1<<30)
-	}},
-	{string(abi.LimitLogLines), "100", "log lines of one call", func(l *Limits, s string) error {
-		return setCount(&l.Call.LogLines, s, 1_000_000)
-	}},
-	{string(abi.LimitLogLine), "8KiB", "one log line", func(l *Limits, s string) error {
-		return setSize(&l.Call.LogLineBytes, s, 1, 1<<20)
-	}},
-	{string(abi.LimitHostCalls), "1000", "gated operations of one call", func(l *Limits, s string) error {
-		return setCount(&l.Call.HostCalls, s, 1_000_000)
-	}},
-	{string(abi.LimitConcurrency), "auto", "calls of one module that run at once; auto is four for each core", func(l *Limits, s string) error {
-		if s == "auto" {
-			l.AtOnce = 0
+// bounds are the values that a limit may have: what help says, and what is checked.
+type bounds struct {
+	// allowed is the smallest and the largest value, and what else there is.
+	allowed string
+	set     func(l *Limits, text string) error
+}
+
+func sizes[T int | int64](least, most int64, field func(*Limits) *T) bounds {
+	return bounds{formatSize(least) + " to " + formatSize(most), func(l *Limits, s string) error {
+		return setSize(field(l), s, least, most)
+	}}
+}
+
+func counts(most int, field func(*Limits) *int) bounds {
+	return bounds{fmt.Sprintf("1 to %d", most), func(l *Limits, s string) error {
+		return setCount(field(l), s, most)
+	}}
+}
+
+func durations(field func(*Limits) *time.Duration) bounds {
+	return bounds{"1ms to 1h", func(l *Limits, s string) error { return setDuration(field(l), s) }}
+}
+
+// or allows a word besides, which stands for zero.
+func (b bounds) or(word string, field func(*Limits) *int) bounds {
+	return bounds{word + ", " + b.allowed, func(l *Limits, s string) error {
+		if s == word {
+			*field(l) = 0
 			return nil
 		}
-		return setCount(&l.AtOnce, s, 1000)
-	}},
-	{string(abi.LimitQueue), "256", "calls of one module that wait; one more is refused", func(l *Limits, s string) error {
-		return setCount(&l.Queue, s, 1_000_000)
-	}},
-	{string(abi.LimitRate), "1000", "calls of one module that begin in a second; one more is refused", func(l *Limits, s string) error {
-		return setCount(&l.PerSecond, s, 1_000_000)
-	}},
-	{"heartbeat", "5s", "how long a worker may answer nothing; whole seconds", func(l *Limits, s string) error {
+		return b.set(l, s)
+	}}
+}
+
+// seconds are durations in whole ones.
+func seconds(field func(*Limits) *time.Duration) bounds {
+	const allowed = "1s to 1h, whole seconds"
+	return bounds{allowed, func(l *Limits, s string) error {
 		var d time.Duration
 		if err := setDuration(&d, s); err != nil {
 			return err
 		}
 		if d%time.Second != 0 {
-			return fmt.Errorf("%s: allowed are whole seconds, 1s to 1h", s)
+			return fmt.Errorf("%s: allowed are %s", s, allowed)
 		}
-		l.Heartbeat = d
+		*field(l) = d
 		return nil
-	}},
-	{"deaths", "5", "workers that one module may take down before it is quarantined", func(l *Limits, s string) error {
-		return setCount(&l.Deaths, s, 1000)
-	}},
-	{"deaths_within", "10m", "time in which they count", func(l *Limits, s string) error {
-		return setDuration(&l.DeathWindow, s)
-	}},
-	{"body", "4MiB", "body of one HTTP request", func(l *Limits, s string) error {
-		return setSize(&l.Body, s, 1<<10, 1<<30)
-	}},
-	{"connections", "256", "open HTTP connections", func(l *Limits, s string) error {
-		return setCount(&l.Connections, s, 100_000)
-	}},
-	{"workers", "1GiB", "memory of all workers together", func(l *Limits, s string) error {
-		return setSize(&l.Workers, s, 16<<20, 1<<40)
-	}},
+	}}
 }
+
+// limitKeys are the keys below "limits" in a configuration file and, in upper
+// case after HUTCH_LIMIT_, in the environment.
+var limitKeys = []limitKey{
+	{string(abi.LimitMemory), "64MiB", "linear memory of one call",
+		sizes(abi.PageBytes, 4<<30, func(l *Limits) *int64 { return &l.Call.MemoryBytes })},
+	{string(abi.LimitWall), "30s", "wall time of one call",
+		durations(func(l *Limits) *time.Duration { return &l.Call.Wall })},
+	{string(abi.LimitCompile), "30s", "wall time of compiling one module",
+		durations(func(l *Limits) *time.Duration { return &l.Call.Compile })},
+	{string(abi.LimitInput), "4MiB", "arguments of one call",
+		sizes(1<<10, 1<<30, func(l *Limits) *int { return &l.Call.InputBytes })},
+	{string(abi.LimitOutput), "1MiB", "result of one call",
+		sizes(1<<10, 1<<30, func(l *Limits) *int { return &l.Call.OutputBytes })},
+	{string(abi.LimitLogLines), "100", "log lines of one call",
+		counts(1_000_000, func(l *Limits) *int { return &l.Call.LogLines })},
+	{string(abi.LimitLogLine), "8KiB", "one log line",
+		sizes(1, 1<<20, func(l *Limits) *int { return &l.Call.LogLineBytes })},
+	{string(abi.LimitHostCalls), "1000", "gated operations of one call",
+		counts(1_000_000, func(l *Limits) *int { return &l.Call.HostCalls })},
+	{string(abi.LimitConcurrency), "auto", "calls of one module that run at once; auto is four for each core",
+		counts(1000, atOnce).or("auto", atOnce)},
+	{string(abi.LimitQueue), "256", "calls of one module that wait; one more is refused",
+		counts(1_000_000, func(l *Limits) *int { return &l.Queue })},
+	{string(abi.LimitRate), "1000", "calls of one module that begin in a second; one more is refused",
+		counts(1_000_000, func(l *Limits) *int { return &l.PerSecond })},
+	{"heartbeat", "5s", "how long a worker may answer nothing",
+		seconds(func(l *Limits) *time.Duration { return &l.Heartbeat })},
+	{"deaths", "5", "workers that one module may take down before it is quarantined",
+		counts(1000, func(l *Limits) *int { return &l.Deaths })},
+	{"deaths_within", "10m", "time in which they count",
+		durations(func(l *Limits) *time.Duration { return &l.DeathWindow })},
+	{"body", "4MiB", "body of one HTTP request",
+		sizes(1<<10, 1<<30, func(l *Limits) *int64 { return &l.Body })},
+	{"connections", "256", "open HTTP connections",
+		counts(100_000, func(l *Limits) *int { return &l.Connections })},
+	{"workers", "1GiB", "memory of all workers together",
+		sizes(16<<20, 1<<40, func(l *Limits) *int64 { return &l.Workers })},
+}
+
+func atOnce(l *Limits) *int { return &l.AtOnce }
 
 // defaultLimits returns the limits of someone who configured nothing.
 func defaultLimits() (Limits, error) {
@@ -137,12 +161,15 @@ func limitNames() []string {
 	return names
 }
 
-// limitsHelp lists the limits for a command's help.
+// limitsHelp lists the limits for a command's help, with default and bounds.
 func limitsHelp() string {
 	var b strings.Builder
 	b.WriteString("limits, as HUTCH_LIMIT_KEY in the environment or below \"limits:\" in a configuration file:\n")
+	table := tabwriter.NewWriter(&b, 0, 0, tableGap, ' ', 0)
+	fmt.Fprintln(table, "  key\tdefault\tallowed\tbounds")
 	for _, key := range limitKeys {
-		fmt.Fprintf(&b, "  %-16s  %s (default: %s)\n", key.name, key.means, key.fallback)
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", key.name, key.fallback, key.allowed, key.means)
 	}
+	_ = table.Flush() // a builder takes everything
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,50 @@ import (
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// What help says about a limit is what is checked: its bounds can be set, what is
+// outside cannot, and is told the same bounds.
+func TestLimitsHelpIsWhatIsChecked(t *testing.T) {
+	help := limitsHelp()
+	for _, key := range limitKeys {
+		row := regexp.MustCompile(`(?m)^  ` + key.name + ` +` + key.fallback + ` +(\w+, )?(\w+) to (\w+)(, whole seconds)?  +` + regexp.QuoteMeta(key.means) + `$`).FindStringSubmatch(help)
+		if row == nil {
+			t.Errorf("no row for %s in\n%s", key.name, help)
+			continue
+		}
+		word, least, most := strings.TrimSuffix(row[1], ", "), row[2], row[3]
+		for _, value := range []string{key.fallback, least, most, word} {
+			if err := key.set(&Limits{}, value); err != nil && value != "" {
+				t.Errorf("%s: %v", key.name, err)
+			}
+		}
+		for _, value := range outside(t, least, most) {
+			if err := key.set(&Limits{}, value); err == nil || !strings.HasPrefix(err.Error(), value+": allowed are ") {
+				t.Errorf("%s: %s: %v", key.name, value, err)
+			} else if row[4] == "" && !strings.HasSuffix(err.Error(), ": allowed are "+least+" to "+most) {
+				t.Errorf("%s: help says %s to %s, the error %v", key.name, least, most, err)
+			}
+		}
+	}
+}
+
+// outside is a little less than least, and a little more than most.
+func outside(t *testing.T, least, most string) []string {
+	t.Helper()
+	if n, err := strconv.Atoi(most); err == nil {
+		return []string{"0", strconv.Itoa(n + 1)}
+	}
+	if d, err := time.ParseDuration(most); err == nil {
+		shortest, err := time.ParseDuration(least)
+		must(t, err)
+		return []string{(shortest - time.Microsecond).String(), (d + time.Second).String()}
+	}
+	low, err := parseSize(least)
+	must(t, err)
+	high, err := parseSize(most)
+	must(t, err)
+	return []string{fmt.Sprintf("%dB", low-1), fmt.Sprintf("%dB", high+1)}
+}
 
 // limited starts a server with one limit set as an operator writes it.
 func limited(t *testing.T, name, value string) *served {
