@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -104,7 +104,6 @@ func badFiles(t *testing.T) []offering {
 	files := []offering{
 		{"text.wasm", holding([]byte("no module at all")), `pre-check: header: not a WebAssembly module: it starts with "no m" (at offset 0x0)`},
 		{"empty.wasm", holding(nil), "pre-check: header: the file is empty (at offset 0x0)"},
-		{"component.wasm", holding(unhexed(t, "0061736d0d000100")), "pre-check: header: a component, not a core module: …"},
 		{"large.wasm", sparse(17 << 20), "17825792 bytes, at most 16777216"},
 		{"pipe.wasm", pipe, "is a named pipe, not a regular file"},
 		{"folder.wasm", folder, "is a directory, not a regular file"},
@@ -120,13 +119,10 @@ func badFiles(t *testing.T) []offering {
 		{"list.wasm", holding(schema(`[]`)), `describe: description: tool 1 ("s"): inputSchema is an array, want an object`},
 		{"trap.wasm", holding(dialecttest.Module{Start: []dialecttest.Step{dialecttest.Trap()}}.Bytes()), "describe: trap: does not start: trapped: unreachable"},
 	}
-	for section, digits := range map[string]string{
-		"import": "0061736d010000000205ffffffff0f", "code": "0061736d010000000a05ffffffff0f",
-		"data": "0061736d010000000b05ffffffff0f", "export": "0061736d010000000705ffffffff0f",
-		"global": "0061736d010000000605ffffffff0f", "table": "0061736d010000000405ffffffff0f",
-	} {
-		files = append(files, offering{"count-" + section + ".wasm", holding(unhexed(t, digits)),
-			"pre-check: " + section + " section: count 4294967295, but 0 bytes left (at offset 0xa)"})
+	for _, h := range wasmbintest.Fixtures() {
+		if h.Reason != "" {
+			files = append(files, offering{h.Name + ".wasm", holding(h.Bytes), "pre-check: …" + h.Reason + "…"})
+		}
 	}
 	whole := goGuest(t)
 	for n, line := range map[int]string{
@@ -182,13 +178,6 @@ func folder(t *testing.T, path string) { must(t, os.Mkdir(path, 0o700)) }
 
 func linkTo(target string) func(*testing.T, string) {
 	return func(t *testing.T, path string) { must(t, os.Symlink(target, path)) }
-}
-
-func unhexed(t *testing.T, digits string) []byte {
-	t.Helper()
-	body, err := hex.DecodeString(digits)
-	must(t, err)
-	return body
 }
 
 // TestBadCalls calls tools that misbehave once they are called. The caller gets

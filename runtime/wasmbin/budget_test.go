@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
 // A limit is one field of a budget: how to set it, how to make a module that
@@ -35,13 +36,11 @@ func inBody(code ...[]byte) []byte {
 	return module(functions(1, join(x("00"), join(code...), x("0b"))))
 }
 
-func times(n int, code string) []byte { return bytes.Repeat(x(code), n) }
+func times(n int, code string) []byte { return wasmbintest.Times(n, code) }
 
-// nested are n blocks in each other.
-func nested(n int, begin string) []byte { return join(times(n, begin), times(n, "0b")) }
+func nested(n int, begin string) []byte { return wasmbintest.Nested(n, begin) }
 
-// brTable jumps to the end, by n targets and a default.
-func brTable(n int) []byte { return join(x("4100 0e"), u(n), make([]byte, n+1)) }
+func brTable(n int) []byte { return wasmbintest.BrTable(n) }
 
 // fileOf is a module of n bytes: a custom section with a long size fills it.
 func fileOf(n int) []byte {

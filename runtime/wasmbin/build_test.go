@@ -1,46 +1,29 @@
 package wasmbin_test
 
 import (
-	"bytes"
-	"encoding/binary"
-	"encoding/hex"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
-// Modules are written as bytes: module(section(id, ...), ...), with numbers as
-// LEB128 by u and hex by x.
+// Short names for what the many modules below are written with.
 
-func x(digits string) []byte {
-	b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
+func x(digits string) []byte { return wasmbintest.Hex(digits) }
 
-func u(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+func u(n int) []byte { return wasmbintest.Uint(n) }
 
-func join(parts ...[]byte) []byte { return slices.Concat(parts...) }
+func join(parts ...[]byte) []byte { return wasmbintest.Join(parts...) }
 
-func module(sections ...[]byte) []byte {
-	return join(x("0061736d01000000"), join(sections...))
-}
+func module(sections ...[]byte) []byte { return wasmbintest.Module(sections...) }
 
-func section(id byte, body ...[]byte) []byte {
-	b := join(body...)
-	return join([]byte{id}, u(len(b)), b)
-}
+func section(id byte, body ...[]byte) []byte { return wasmbintest.Section(id, body...) }
 
-// repeat is a vector of n equal entries.
-func repeat(n int, entry []byte) []byte { return join(u(n), bytes.Repeat(entry, n)) }
+func repeat(n int, entry []byte) []byte { return wasmbintest.Repeat(n, entry) }
 
-func name(s string) []byte { return join(u(len(s)), []byte(s)) }
+func name(s string) []byte { return wasmbintest.Name(s) }
 
-func custom(title string, payload []byte) []byte { return section(0, name(title), payload) }
+func custom(title string, payload []byte) []byte { return wasmbintest.Custom(title, payload) }
 
 // good is a module with something in every section: an imported and two own
 // functions, one of each segment, two custom sections.

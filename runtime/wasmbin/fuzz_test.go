@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
 // seeds are good modules and hostile ones.
@@ -44,7 +45,7 @@ func bodies() (all [][]byte) {
 	} {
 		all = append(all, full(x(code)))
 	}
-	return append(all, inBody(nested(100, "0240")), inBody(brTable(100)), loopsOverLocals(10, 70), calls(100, 600),
+	return append(all, inBody(nested(100, "0240")), inBody(brTable(100)), wasmbintest.LoopsOverLocals(10, 70), wasmbintest.Passing(100, 600),
 		x("0061736d010000000105016000017f030201000503010001071002066d656d6f727902000372756e00000a1801160042ffffffffffffffffff00240003400c000b41000b"))
 }
 

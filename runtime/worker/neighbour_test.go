@@ -10,6 +10,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
 // neighbours are modules that do what they can to disturb others. Each is called
@@ -18,7 +19,7 @@ func neighbours() map[string]Module {
 	return map[string]Module{
 		"spinner":    doing(dialecttest.Exponential()),
 		"recursion":  doing(dialecttest.Recurse()),
-		"tables":     asModule("grow.wasm", growsTables(boundedTable)),
+		"tables":     asModule("grow.wasm", wasmbintest.ToolNamed("tablegrowbounded")),
 		"memory":     doing(dialecttest.Grow(1000), dialecttest.Loop()),
 		"log flood":  doing(dialecttest.Log(abi.Info, 1<<30, "look at me, look at me, look at me, look at me")),
 		"output":     doing(dialecttest.Output(8 << 20)),

@@ -14,6 +14,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
 // E04: as many recursions at once as calls can run leave the worker alive, which
@@ -49,26 +50,6 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// growsTables is a module whose call grows its table for ever. table is its type:
-// without a maximum, the pre-check refuses it.
-func growsTables(table string) []byte {
-	section := func(id byte, content string) string { return string([]byte{id, byte(len(content))}) + content }
-	body := "\x00" + "\x03\x40\xd0\x70\x41\x01\xfc\x0f\x00\x1a\x0c\x00\x0b\x41\x00\x0b" // loop: grow by one
-	return []byte("\x00asm\x01\x00\x00\x00" +
-		section(1, "\x01\x60\x00\x01\x7f") +
-		section(2, "\x01\x0ahutch:host\x09input_len\x00\x00") +
-		section(3, "\x02\x00\x00") +
-		section(4, "\x01"+table) +
-		section(5, "\x01\x00\x01") +
-		section(7, "\x03\x06memory\x02\x00\x08describe\x00\x01\x04call\x00\x02") +
-		section(10, "\x02\x04\x00\x41\x00\x0b"+string(rune(len(body)))+body))
-}
-
-const (
-	boundedTable = "\x70\x01\x01\x80\x80\x04" // at most 65536 entries
-	endlessTable = "\x70\x00\x01"
-)
-
 // E06: tables have no limit in the engine. One that grows needs a maximum; then
 // growing it for ever costs the call its time, and nobody else anything.
 func TestE06_TablesThatGrow(t *testing.T) {
@@ -78,14 +59,14 @@ func TestE06_TablesThatGrow(t *testing.T) {
 	in := tool("echo", `{}`)
 	in.Limits.Wall = 500 * time.Millisecond
 	for _, c := range []struct {
-		table string
-		class abi.Class
-		text  string
+		module string
+		class  abi.Class
+		text   string
 	}{
-		{boundedTable, abi.ClassTimeout, "(limits.timeout)"},
-		{endlessTable, abi.ClassModule, "table 0 declares no maximum"},
+		{"tablegrowbounded", abi.ClassTimeout, "(limits.timeout)"},
+		{"tablegrow", abi.ClassModule, "table 0 declares no maximum"},
 	} {
-		_, _, err := p.Call(t.Context(), asModule("grow.wasm", growsTables(c.table)), in)
+		_, _, err := p.Call(t.Context(), asModule("grow.wasm", wasmbintest.ToolNamed(c.module)), in)
 		wantClass(t, err, c.class, c.text)
 		if body, _, err := p.Call(t.Context(), canary, tool("echo", `{}`)); err != nil {
 			t.Errorf("canary: %q, %v", body, err)
