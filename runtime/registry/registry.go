@@ -145,6 +145,7 @@ func (r *Registry) apply(ctx context.Context, wanted []tool.Candidate) {
 		r.admitAll(ctx, unknown, func() { r.publish(base, wanted) })
 	}
 	r.publish(base, wanted)
+	r.retireUncallable(unknown)
 	r.forget()
 }
 
@@ -250,10 +251,36 @@ func (r *Registry) forget() {
 			used[e.mount.def.digest] = true
 		}
 	}
-	for digest := range r.verdicts {
+	for digest, v := range r.verdicts {
 		if !used[digest] {
 			delete(r.verdicts, digest)
+			if v.passing {
+				r.retireUnused(digest)
+			}
 		}
+	}
+}
+
+// retireUncallable ends what was started to describe modules that are of no use
+// now: refused ones, and those that lost a name to another. What failed in passing
+// keeps its place among the workers, and with it the pause it
+// has to make before the next attempt.
+func (r *Registry) retireUncallable(admitted []tool.Candidate) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range admitted {
+		if !r.verdicts[c.Digest].passing {
+			r.retireUnused(c.Digest)
+		}
+	}
+}
+
+// retireUnused ends the worker of a digest that no version uses.
+func (r *Registry) retireUnused(digest string) {
+	r.usesMu.Lock()
+	defer r.usesMu.Unlock()
+	if r.uses[digest] == 0 {
+		r.o.Workers.Retire(digest)
 	}
 }
 

@@ -495,6 +495,44 @@ func TestD19_OneThatHangsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+// A module that was described and cannot be called leaves no worker behind, and no
+// place among the workers: files that come and go would fill it.
+func TestUncallableModulesKeepNoWorker(t *testing.T) {
+	w := newWorld(t)
+	refused := w.module("refused.wasm", dialecttest.Module{Tools: []tool.Spec{{Name: "no schema"}}})
+	lost := w.module("zlost.wasm", dialecttest.Module{Version: "2", Tools: specs("x")})
+	w.apply(w.offers("x.wasm", "1", "x"), refused, lost)
+	for _, c := range []tool.Candidate{refused, lost} {
+		if n := w.timesRetired(c.Digest); n != 1 {
+			t.Errorf("%s: retired %d times, want 1", c.Name, n)
+		}
+	}
+	w.lists("x")
+
+	// One that may do better next time keeps its place until its file goes.
+	flaky := w.offers("flaky.wasm", "1", "f")
+	w.workers.fail = map[string]error{flaky.Digest: abi.Failf(abi.ClassWorkerLost, "gone")}
+	w.apply(flaky)
+	if n := w.timesRetired(flaky.Digest); n != 0 {
+		t.Errorf("retired %d times while it is tried again", n)
+	}
+	w.apply()
+	if n := w.timesRetired(flaky.Digest); n != 1 {
+		t.Errorf("retired %d times when it was gone, want 1", n)
+	}
+}
+
+func (w *world) timesRetired(digest string) (n int) {
+	w.workers.mu.Lock()
+	defer w.workers.mu.Unlock()
+	for _, d := range w.workers.retired {
+		if d == digest {
+			n++
+		}
+	}
+	return n
+}
+
 func TestBrokenWorkerNeverTakesAToolAway(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.offers("x.wasm", "1", "x"))
