@@ -17,6 +17,60 @@ import (
 	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
+// D19: a start function has the time of a call and no more, and so has whatever
+// else runs before the first call.
+func TestD19_StartThatLoops(t *testing.T) {
+	loop := []dialecttest.Step{dialecttest.Loop()}
+	for name, hangs := range map[string]dialecttest.Module{
+		"start": {Start: loop}, "initialize": {Initialize: loop}, "describe": {Describe: loop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newReal(t, Options{})
+			m := asModule(name+".wasm", hangs.Bytes())
+			m.Limits.Wall = 300 * time.Millisecond
+			began := time.Now()
+			_, err := p.Describe(t.Context(), m)
+			wantLimit(t, err, abi.ClassTimeout, abi.LimitWall)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+			waitUntil(t, func() bool { return p.Stats().Workers == 0 })
+		})
+	}
+}
+
+// D20: a start function that traps, or that is the host's own, is the module's
+// failure and nobody else's.
+func TestD20_StartThatCannotBe(t *testing.T) {
+	w := wasmbintest.Hex
+	imported := wasmbintest.Module(
+		wasmbintest.Section(1, w("02 60 017f 00  60 00 017f")),
+		wasmbintest.Section(2, wasmbintest.Vector(wasmbintest.Join(wasmbintest.Name("wasi_snapshot_preview1"), wasmbintest.Name("proc_exit"), w("00 00")),
+			wasmbintest.Join(wasmbintest.Name("hutch:host"), wasmbintest.Name("input_len"), w("00 01")))),
+		wasmbintest.Section(3, w("02 01 01")), wasmbintest.Section(5, w("01 0001")),
+		wasmbintest.Section(7, wasmbintest.Vector(wasmbintest.Join(wasmbintest.Name("memory"), w("0200")),
+			wasmbintest.Join(wasmbintest.Name("describe"), w("0002")), wasmbintest.Join(wasmbintest.Name("call"), w("0003")))),
+		wasmbintest.Section(8, w("00")),
+		wasmbintest.Section(10, wasmbintest.Repeat(2, wasmbintest.Func(w("00"), w("4100")))),
+	)
+	p := newReal(t, Options{})
+	for _, c := range []struct {
+		name  string
+		wasm  []byte
+		class abi.Class
+		text  string
+	}{
+		{"traps", dialecttest.Module{Start: []dialecttest.Step{dialecttest.Trap()}}.Bytes(), abi.ClassTrap, "does not start: trapped: unreachable"},
+		{"imported", imported, abi.ClassModule, "start function"},
+	} {
+		_, err := p.Describe(t.Context(), asModule(c.name+".wasm", c.wasm))
+		wantClass(t, err, c.class, c.text)
+	}
+	if s := p.Stats(); s.Ends["crash"] != 0 {
+		t.Errorf("stats %+v, want no worker lost", s)
+	}
+}
+
 // E04: as many recursions at once as calls can run leave the worker alive, which
 // must have room for their stacks, and this process as it was.
 func TestE04_RecursionsAtOnce(t *testing.T) {
