@@ -53,6 +53,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		measure func(context.Context, *report, setup) error
 	}{
 		{"twenty modules", twenty},
+		{"the pre-check", precheck},
 		{"the wall", wall},
 		{"a megabyte", megabyte},
 		{"hostile neighbours", neighbour},

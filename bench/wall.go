@@ -15,7 +15,7 @@ import (
 // wall runs the Go benchmarks of the process boundary and of loading a guest, and
 // keeps the lowest of three runs: what the machine does when it is left alone.
 func wall(ctx context.Context, r *report, s setup) error {
-	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|Mirror|LargeCall|Spawn|Load", "./runtime/worker", "./runtime/dialect")
+	found, err := goBenchmarks(ctx, s.worker, "RoundTrip|Mirror|LargeCall|Spawn|Load|Jail", "./runtime/worker", "./runtime/dialect")
 	if err != nil {
 		return err
 	}
@@ -27,6 +27,8 @@ func wall(ctx context.Context, r *report, s setup) error {
 		figure{Name: "1 MB to a worker's guest and back, p50", Program: "hutch-worker", Value: get("LargeCall/guest", "p50-us") / 1e3, Unit: "ms"},
 		figure{Name: "start a worker, to its hello, p50", Program: "hutch-worker", Value: get("Spawn/hello", "p50-us") / 1e3, Unit: "ms"}.
 			beside("with a small module described", get("Spawn/described", "p50-us")/1e3),
+		figure{Name: "what the jail adds to that, from the cache, p50", Program: "hutch-worker", Value: (get("Jail/with", "p50-us") - get("Jail/without", "p50-us")) / 1e3, Unit: "ms", AtMost: 5}.
+			beside("the whole without it", get("Jail/without", "p50-us")/1e3),
 		figure{Name: "compile a Go guest", Program: "sandbox in process", Value: get("Load/compile", "sec/op") * 1e3, Unit: "ms"}.
 			beside("from the cache", get("Load/cached", "sec/op")*1e3),
 	)
