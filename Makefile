@@ -8,12 +8,14 @@ BUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VE
 # module file of its own.
 LINT := -modfile=.ci/tools.mod golangci-lint
 
-# How long `make soak` gives each fuzz target.
+# How long `make soak` gives each fuzz target, and the server with hostile files
+# in its folder.
 SOAK ?= 10m
+SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
 .PHONY: need-go hutch slim run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
-	bench soak fmt clean
+	bench soak soak-server fmt clean
 
 need-go:
 	@command -v go >/dev/null || { echo "hutch: error: no go command on this machine's PATH" >&2; \
@@ -96,7 +98,7 @@ bench: tools
 	@bin/bench -json bin/bench.json
 
 ## soak: tests at their full length, then every fuzz target for SOAK
-soak:
+soak: soak-server
 	HUTCH_SOAK=1 go test -count=1 -run 'E21' ./runtime/worker
 	@for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
@@ -104,6 +106,12 @@ soak:
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(SOAK) $$package || exit 1; \
 		done; \
 	done
+
+## soak-server: good calls for SOAK_SERVER, while every hostile module there is
+## comes and goes. Needs binaryen, which makes random modules.
+soak-server: tools
+	HUTCH_SOAK=$(SOAK_SERVER) HUTCH_TEST_PROGRAM=$(CURDIR)/bin/hutch \
+		go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./cmd/hutch
 
 ## fmt: format and order imports; the only target that edits sources
 fmt:
