@@ -45,6 +45,9 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 	case errors.Is(err, errHostPanic):
 		return abi.Failf(abi.ClassInternal, "a host function failed; the log says how")
 	case errors.As(err, &exit):
+		if f := in.overMemory(fmt.Sprintf("left with exit code %d", exit.ExitCode())); f != nil && exit.ExitCode() != 0 {
+			return f
+		}
 		return abi.Failf(abi.ClassTrap, "%sleft with exit code %d", doing, exit.ExitCode())
 	case errors.As(err, &fault) && strings.Contains(text, recovered):
 		// A panic while the guest ran, in none of our functions: arguments of a
@@ -54,6 +57,9 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 	case innermost(err).Error() == stackOverflow:
 		return abi.Exceeded(abi.ClassLimit, abi.LimitStack, "%sstack overflow: calls are nested too deeply", doing)
 	case strings.Contains(text, trapped):
+		if f := in.overMemory("trapped: " + reason(innermost(err))); f != nil {
+			return f
+		}
 		return abi.Failf(abi.ClassTrap, "%strapped: %s", doing, reason(innermost(err)))
 	case starting && !strings.Contains(text, recovered):
 		return abi.Failf(abi.ClassModule, "%s%s", doing, reason(err))

@@ -30,7 +30,7 @@ type Instance struct {
 	state  any
 	ctx    context.Context // of the call that runs; what a sleep watches
 	funcs  map[string]api.Function
-	memory interface{ Free() } // nil if it lies on Go's heap
+	memory *memory // nil until the engine asks for one
 	output [2]lineWriter
 	close  sync.Once
 }
@@ -64,13 +64,13 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	return in, nil
 }
 
-// errNoRoom unwinds an instantiation for which the system has no memory.
-var errNoRoom = errors.New("no memory for another instance")
-
 // startPanic says why an instantiation ended in a panic.
 func (in *Instance) startPanic(v any) error {
 	if err, ok := v.(error); ok && errors.Is(err, errNoRoom) {
 		return abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "%s: fewer calls at a time, or less memory for each", errNoRoom)
+	}
+	if large := (*sizeError)(nil); errors.As(asError(v), &large) {
+		return abi.Failf(abi.ClassModule, "does not start: %s", large)
 	}
 	return in.failure(enginePanic(v), false)
 }
@@ -96,6 +96,9 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 	f := in.function(export)
 	if f == nil {
 		return nil, abi.Failf(abi.ClassModule, "export %q is missing", export)
+	}
+	if in.memory != nil {
+		in.memory.refused = 0
 	}
 	defer func() {
 		if v := recover(); v != nil {

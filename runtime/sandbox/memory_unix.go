@@ -3,28 +3,17 @@
 package sandbox
 
 import (
-	"context"
 	"math"
 	"syscall"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// withMemory has the instance's memory mapped instead of taken from Go's heap:
-// it need not be zeroed, never moves when it grows, and goes back to the system
-// when the instance is closed. A fresh Go guest starts in half the time. The
-// instance keeps it too: the engine (v1.12.0) frees none whose start fails.
-func (in *Instance) withMemory(ctx context.Context) context.Context {
-	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(func(size, most uint64) experimental.LinearMemory {
-		m := reserve(size, most)
-		in.memory = m
-		return m
-	}))
-}
-
 // reserve sets aside addresses for the largest size the memory may have. They
-// count against no limit until they are made accessible.
-func reserve(_, most uint64) experimental.LinearMemory {
+// count against no limit until they are made accessible. Mapped memory need not be
+// zeroed, never moves when it grows, and goes back to the system when the instance
+// is closed: a fresh Go guest starts in half the time as from Go's heap.
+func reserve(most uint64) experimental.LinearMemory {
 	if most == 0 {
 		return &mapping{}
 	}
@@ -45,17 +34,13 @@ type mapping struct {
 }
 
 // Reallocate makes the memory size bytes long, or returns nil if the system has
-// no more; memory.grow is -1 then.
+// no more.
 func (m *mapping) Reallocate(size uint64) []byte {
 	if size > uint64(len(m.reserved)) {
 		return nil
 	}
 	if size > m.size {
 		if err := syscall.Mprotect(m.reserved[m.size:size], syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
-			if m.size == 0 { // at the start there is no -1 to return
-				m.Free()
-				panic(errNoRoom)
-			}
 			return nil
 		}
 		m.size = size

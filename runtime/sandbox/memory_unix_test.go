@@ -9,7 +9,7 @@ import (
 
 func TestMapping(t *testing.T) {
 	const page = 64 << 10
-	m := reserve(page, 4*page)
+	m := reserve(4 * page)
 	b := m.Reallocate(page)
 	b[0], b[page-1] = 1, 2
 	grown := m.Reallocate(4 * page)
@@ -21,7 +21,7 @@ func TestMapping(t *testing.T) {
 	}
 	m.Free()
 	m.Free()
-	if none := reserve(0, 0); len(none.Reallocate(0)) != 0 {
+	if none := reserve(0); len(none.Reallocate(0)) != 0 {
 		t.Error("empty memory has bytes")
 	}
 }
@@ -32,5 +32,5 @@ func TestReservingTooMuch(t *testing.T) {
 			t.Errorf("recovered %v", err)
 		}
 	}()
-	reserve(0, 1<<62)
+	reserve(1 << 62)
 }

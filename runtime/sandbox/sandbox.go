@@ -67,6 +67,7 @@ type Module struct {
 	logger   *slog.Logger
 	started  time.Time
 	stale    bool
+	most     uint64 // bytes of memory that an instance may have
 
 	mu     sync.Mutex
 	users  int // instances alive, and one for the module itself until Close
@@ -112,7 +113,7 @@ func (m *Module) CacheStale() bool { return m.stale }
 
 // compile makes a module with cacheDir as its cache, or without one.
 func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *Module, err error) {
-	m = &Module{logger: o.Logger, started: time.Now(), users: 1}
+	m = &Module{logger: o.Logger, started: time.Now(), users: 1, most: memoryPages(o.Limits) * abi.PageBytes}
 	defer func() {
 		if v := recover(); v != nil { // a damaged cache entry can do that
 			err = enginePanic(v)
@@ -129,7 +130,7 @@ func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *M
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
 	config = config.WithCoreFeatures(features).
-		WithMemoryLimitPages(memoryPages(o.Limits)).
+		WithMemoryLimitPages(maxPages). // ours is kept where memory is given out
 		WithCloseOnContextDone(false).
 		WithDebugInfoEnabled(false)
 	if cacheDir != "" {
@@ -159,13 +160,20 @@ func (m *Module) load(ctx context.Context, wasm []byte, hosts []HostModule) erro
 	if m.compiled, err = m.runtime.CompileModule(ctx, wasm); err != nil {
 		return err
 	}
+	for _, mem := range m.compiled.ExportedMemories() {
+		if starts := uint64(mem.Min()) * abi.PageBytes; starts > m.most {
+			return errTooLarge(starts, m.most)
+		}
+	}
 	return m.checkImports()
 }
 
+// maxPages is one less than there could be, so that a size fits 32 bits.
+const maxPages = 1<<16 - 1
+
 // memoryPages returns how many pages of memory an instance may have.
-func memoryPages(l abi.Limits) uint32 {
-	const most = 1<<16 - 1 // one less than there could be, so that a size fits 32 bits
-	return uint32(min(max(l.MemoryBytes/abi.PageBytes, 1), most))
+func memoryPages(l abi.Limits) uint64 {
+	return uint64(min(max(l.MemoryBytes/abi.PageBytes, 1), maxPages))
 }
 
 // Exports reports whether the module exports a function of that name.

@@ -217,6 +217,95 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
+// A guest that ends because memory was refused is told so, and only that one.
+func TestRefusedMemoryIsToldAsTheLimit(t *testing.T) {
+	l := abi.Limits{MemoryBytes: 20 * abi.PageBytes} // a built module starts with 17
+	const over = "limit: memory of 1376256 bytes was asked for, at most 1310720; then the tool "
+	for _, tt := range []struct {
+		name string
+		do   []dialecttest.Step
+		want string
+	}{
+		{"refused and trapped", steps(dialecttest.GrowOrTrap(4)), over + "trapped: unreachable (limits.memory)"},
+		{"refused and left", steps(dialecttest.GrowInVain(4), dialecttest.Exit(2)), over + "left with exit code 2 (limits.memory)"},
+		{"refused and left in peace", steps(dialecttest.GrowInVain(4), dialecttest.Exit(0)), "trap: left with exit code 0"},
+		{"granted and trapped", steps(dialecttest.GrowOrTrap(3), dialecttest.Trap()), "trap: trapped: unreachable"},
+		{"refused at the engine's own limit", steps(dialecttest.GrowInVain(4), dialecttest.Recurse()),
+			"limit: stack overflow: calls are nested too deeply (the engine's stack limit)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := run(t, compiled(t, mod{Do: tt.do}.Bytes(), Options{Limits: l}))
+			if got := errorText(err); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			var f *abi.Failure
+			if errors.As(err, &f) && strings.HasPrefix(tt.want, over) != (f.Limit == abi.LimitMemory) {
+				t.Errorf("limit %q", f.Limit)
+			}
+		})
+	}
+}
+
+// What was refused in one call says nothing about the next.
+func TestRefusalEndsWithItsCall(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.GrowInVain(4))}.Bytes(), Options{Limits: abi.Limits{MemoryBytes: 20 * abi.PageBytes}})
+	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, in)
+	if _, err := in.Call(t.Context(), "call"); err != nil || in.memory.refused == 0 {
+		t.Fatalf("%v, refused %d", err, in.memory.refused)
+	}
+	if _, err := in.Call(t.Context(), "describe"); err != nil || in.overMemory("") != nil {
+		t.Errorf("%v, and of the call before %v", err, in.overMemory(""))
+	}
+}
+
+// A memory that nobody exports has the same limit.
+func TestHiddenMemoryIsLimited(t *testing.T) {
+	l := abi.Limits{MemoryBytes: 20 * abi.PageBytes}
+	m, err := Compile(t.Context(), mod{Pages: 4, Omit: []string{"memory"}}.Bytes(), Options{Limits: l, Hosts: []HostModule{hutchHost()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, m)
+	if _, err := m.Instantiate(t.Context(), Config{}); errorText(err) != "module: does not start: memory of min 21 pages, at most 20" {
+		t.Errorf("starting beyond it: %v", err)
+	}
+	if m.users != 1 {
+		t.Errorf("%d instances are left", m.users-1)
+	}
+}
+
+// starved is a system that has no more memory after the first.
+type starved struct{ n int }
+
+func (s *starved) Reallocate(size uint64) []byte {
+	if s.n++; s.n > 1 {
+		return nil
+	}
+	return make([]byte, size)
+}
+func (*starved) Free() {}
+
+func TestSystemWithoutMemory(t *testing.T) {
+	in := &Instance{memory: &memory{LinearMemory: &starved{}, most: 100}}
+	if in.memory.Reallocate(10) == nil || in.overMemory("") != nil || in.memory.Reallocate(20) != nil {
+		t.Fatal("the system gives once")
+	}
+	const want = "limit: memory of 20 bytes was asked for, which the tool's process has not left; then the tool trapped (limits.memory)"
+	if got := in.overMemory("trapped").Error(); got != want {
+		t.Error(got)
+	}
+	defer func() {
+		if err, ok := recover().(error); !ok || !errors.Is(err, errNoRoom) {
+			t.Errorf("recovered %v", err)
+		}
+	}()
+	(&memory{LinearMemory: &starved{n: 1}, most: 100}).Reallocate(10)
+}
+
 func TestMemoryAccessIsChecked(t *testing.T) {
 	m := compiled(t, mod{}.Bytes(), Options{})
 	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}})

@@ -52,8 +52,8 @@ type outcome struct {
 	// lost: the worker ended first. gated: the call had made a gated operation, so
 	// running it again might do something twice.
 	lost, gated bool
-	// starved: the worker was ended for using too much memory. One that the
-	// kernel refused memory crashes, in ways that do not say why.
+	// starved: the worker was ended for using too much memory, or ended because the
+	// kernel refused it more.
 	starved bool
 }
 

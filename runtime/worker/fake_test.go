@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,8 @@ type fakeWorker struct {
 	kill   func()
 	// greeted is for workers that are played by hand.
 	greeted bool
+	// words are what it says when it ends.
+	words string
 }
 
 // behaviour is what the guest does for a tool of that name.
@@ -181,7 +184,7 @@ func inMemory(w *fakeWorker, main func(io.Reader, io.Writer) error) *child {
 	return &child{
 		in: inWrite, out: outRead, pid: w.pid, kill: w.kill,
 		wait: func() error { return <-ended },
-		said: func() string { return "its last words" },
+		said: func() string { return cmp.Or(w.words, "its last words") },
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,6 +140,9 @@ func (p *process) read() {
 	if endedByJail(waited) {
 		p.end(endJail)
 	}
+	if outOfMemory(p.child.said()) {
+		p.end(endMemory)
+	}
 	p.end(endCrash) // if nothing else had ended it
 	starved := p.reason() == endMemory
 	for _, c := range p.takeAll() {
@@ -149,6 +153,17 @@ func (p *process) read() {
 	// Both ends are ours alone by now, and the child is reaped.
 	_, _ = p.child.in.Close(), p.child.out.Close()
 	close(p.gone)
+}
+
+// outOfMemory reports whether a worker's last words are those of a Go runtime that
+// the system refused memory (Go 1.26, runtime/malloc.go and mem_linux.go).
+func outOfMemory(words string) bool {
+	for line := range strings.Lines(words) {
+		if why, fatal := strings.CutPrefix(line, "fatal error: "); fatal {
+			return strings.Contains(why, "out of memory") || strings.Contains(why, "cannot allocate")
+		}
+	}
+	return false
 }
 
 // report logs what an operator may want to know; nobody else hears it.

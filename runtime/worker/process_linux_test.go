@@ -50,7 +50,7 @@ func TestConfine(t *testing.T) {
 		if (err != nil) != dies {
 			t.Errorf("1 GiB within %s bytes: %v, %.200s", limit, err, text)
 		}
-		if dies && !strings.Contains(string(text), "allocate") && !strings.Contains(string(text), "out of memory") {
+		if outOfMemory(string(text)) != dies {
 			t.Errorf("it died of something else: %.500s", text)
 		}
 	}

@@ -224,6 +224,21 @@ func Grow(pages int) Step {
 	}
 }
 
+// GrowOrTrap asks for so many more pages of memory, and executes unreachable if
+// they are refused, as an allocator that cannot fail does.
+func GrowOrTrap(pages int) Step {
+	return func(c *code) {
+		c.i32(int32(pages)).op(opMemoryGrow, 0).i32(-1).op(opI32Eq, opIf, void)
+		Trap()(c)
+		c.op(opEnd)
+	}
+}
+
+// GrowInVain asks for so many more pages of memory, and goes on without them.
+func GrowInVain(pages int) Step {
+	return func(c *code) { c.i32(int32(pages)).op(opMemoryGrow, 0).op(opDrop) }
+}
+
 // Fail reports an error and returns code.
 func Fail(status int, text string) Step {
 	return func(c *code) {
