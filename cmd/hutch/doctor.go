@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/hutch-run/hutch/runtime/reload"
 )
 
 func doctorCommand(p program) *cli.Command {
@@ -189,6 +191,10 @@ func checkToolFolder(dir string) finding {
 			}
 		}
 		f.Status, f.Found = verdictOK, fmt.Sprintf("%s, %d modules", dir, modules)
+		if modules > reload.MaxFiles {
+			f.Status, f.Do = verdictWarn, "move some of them to a folder of their own, with another --tools DIR"
+			f.Found = reload.Crowded{Folder: dir, Files: modules, Most: reload.MaxFiles}.String()
+		}
 		if info, err := os.Stat(dir); err == nil && exposed(info) {
 			f.Status, f.Do = verdictWarn, "chmod go-w "+shellWord(dir)
 			f.Found += ", and others may write to it"

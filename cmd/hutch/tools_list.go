@@ -66,6 +66,9 @@ func (a *App) list(c *cli.Context, say *voice) error {
 	if missing, err := a.cfg.checkFolders(); err == nil && a.cfg.toolsFrom == "" && len(missing) > 0 {
 		say.line("hint: no folder %s here: hutch serve makes it, --tools DIR names another", defaultTools)
 	}
+	for _, folder := range a.watcher.Crowded() {
+		say.line("warning: tool folder %s", folder)
+	}
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, rows)
 	}

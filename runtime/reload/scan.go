@@ -16,6 +16,8 @@ import (
 type folder struct {
 	path  string
 	files map[string]*file
+	// count is how many modules it held, ignored ones as well.
+	count int
 	// self is the folder as it was when it was last there.
 	self fs.FileInfo
 	// warned keeps a warning from being repeated at each scan.
@@ -103,7 +105,7 @@ func twin(owner string) error {
 // but cannot be read now keeps them.
 func (w *Watcher) lost(f *folder, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
-		f.files, f.self = nil, nil
+		f.files, f.self, f.count = nil, nil, 0
 		w.warn(f, "tool folder is missing: create it, it will be noticed", nil)
 		return
 	}
@@ -148,6 +150,7 @@ func (w *Watcher) names(root *os.Root, f *folder) (names []string, err error) {
 		}
 	}
 	slices.Sort(names)
+	f.count = len(names)
 	switch why := exposure(f.self); {
 	case len(names) > w.o.MaxFiles:
 		w.warn(f, "tool folder holds too many modules: the rest is ignored",

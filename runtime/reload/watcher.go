@@ -2,6 +2,7 @@ package reload
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,9 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
+// MaxFiles is how many modules of one folder are looked at by default.
+const MaxFiles = 10_000
+
 // Options configure a [Watcher]. Zero fields mean their defaults.
 type Options struct {
 	// Blobs takes the bytes of every module found. Required.
@@ -18,7 +22,7 @@ type Options struct {
 	// MaxBytes is the largest module that is read. Default 16 MiB.
 	MaxBytes int64
 	// MaxFiles is how many modules of one folder are looked at, in the order
-	// of their names. Default 10,000.
+	// of their names. Default [MaxFiles].
 	MaxFiles int
 	// Stable is how long a file must be left alone before it is read. Default
 	// 200 ms.
@@ -42,7 +46,7 @@ func (o Options) withDefaults() Options {
 		o.MaxBytes = 16 << 20
 	}
 	if o.MaxFiles == 0 {
-		o.MaxFiles = 10_000
+		o.MaxFiles = MaxFiles
 	}
 	if o.Stable == 0 {
 		o.Stable = 200 * time.Millisecond
@@ -175,4 +179,26 @@ func equal(a, b tool.Candidate) bool {
 	sameErr := (a.Err == nil) == (b.Err == nil) && (a.Err == nil || a.Err.Error() == b.Err.Error())
 	a.Err, b.Err = nil, nil
 	return sameErr && a == b
+}
+
+// Crowded is a folder with more modules than are looked at. The first ones by name
+// are; the rest is ignored until there is room.
+type Crowded struct {
+	Folder      string
+	Files, Most int
+}
+
+func (c Crowded) String() string {
+	return fmt.Sprintf("%s holds %d modules, at most %d: those after the first %d by name are ignored", c.Folder, c.Files, c.Most, c.Most)
+}
+
+// Crowded returns the folders that the last look found too full.
+func (w *Watcher) Crowded() []Crowded {
+	var all []Crowded
+	for _, f := range w.folders {
+		if f.count > w.o.MaxFiles {
+			all = append(all, Crowded{f.path, f.count, w.o.MaxFiles})
+		}
+	}
+	return all
 }

@@ -381,6 +381,20 @@ func TestF14_ManyFilesAreCapped(t *testing.T) {
 	if !strings.Contains(log.String(), "20 modules, at most 5") {
 		t.Errorf("log: %s", &log)
 	}
+	want := dir + " holds 20 modules, at most 5: those after the first 5 by name are ignored"
+	if crowded := w.Crowded(); len(crowded) != 1 || crowded[0].String() != want {
+		t.Errorf("crowded: %v", crowded)
+	}
+	must(t, os.Remove(filepath.Join(dir, "01.wasm")))
+	if set = w.Scan(t.Context()); len(set) != 5 || set[4].Name != "05.wasm" {
+		t.Errorf("Scan = %v, want the next one to move up", set)
+	}
+	for i := range 20 {
+		must(t, os.RemoveAll(filepath.Join(dir, fmt.Sprintf("%02d.wasm", i+3))))
+	}
+	if w.Scan(t.Context()); w.Crowded() != nil {
+		t.Errorf("crowded: %v", w.Crowded())
+	}
 }
 
 func TestBadFilesAreToldWithTheirReason(t *testing.T) {
