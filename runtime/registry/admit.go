@@ -13,6 +13,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/schema"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker"
 )
@@ -236,9 +237,9 @@ func bind(own tool.Spec) (*boundTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &boundTool{own: own, public: public, warnings: warnings, input: &schema{raw: own.InputSchema}}
+	t := &boundTool{own: own, public: public, warnings: warnings, input: schema.New(own.InputSchema)}
 	if raw := rawOrNil(own.OutputSchema); raw != nil {
-		t.output = &schema{raw: raw}
+		t.output = schema.New(raw)
 	}
 	return t, nil
 }
@@ -247,15 +248,15 @@ func bind(own tool.Spec) (*boundTool, error) {
 // most tools are never called, and the next call compiles again.
 func (d *definition) compile() error {
 	for _, t := range d.tools {
-		for where, s := range map[string]*schema{"inputSchema": t.input, "outputSchema": t.output} {
+		for where, s := range map[string]*schema.Schema{"inputSchema": t.input, "outputSchema": t.output} {
 			if s == nil {
 				continue
 			}
-			c, err := compileSchema(s.raw)
+			warnings, err := s.Compile()
 			if err != nil {
 				return fmt.Errorf("tool %q: %s: %w", t.own.Name, where, err)
 			}
-			t.warnings = append(t.warnings, c.warnings...)
+			t.warnings = append(t.warnings, warnings...)
 		}
 		slices.Sort(t.warnings)
 	}

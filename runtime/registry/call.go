@@ -11,6 +11,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/schema"
 )
 
 // Call runs one tool for c. Its name is the published one, or the one that the
@@ -90,28 +91,20 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 		return nil, invalid(err.Error())
 	}
 	if bytes.TrimSpace(args)[0] != '{' {
-		v, err := decode(args)
+		found, err := schema.Describe(args)
 		if err != nil {
 			return nil, invalid(err.Error())
 		}
-		return nil, invalid(fmt.Sprintf("found %s, allowed is an object", described(v)))
+		return nil, invalid(fmt.Sprintf("found %s, allowed is an object", found))
 	}
-	found, err := r.check(b.input, args)
+	misfits, err := b.input.Check(args, &r.hot)
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
-	if len(found) > 0 {
-		return nil, invalid(problemText(found))
+	if misfits != "" {
+		return nil, invalid(misfits)
 	}
 	return args, nil
-}
-
-func (r *Registry) check(s *schema, raw json.RawMessage) ([]problem, error) {
-	c, err := s.get(&r.hot)
-	if err != nil {
-		return nil, fmt.Errorf("the tool's schema: %w", err)
-	}
-	return c.validate(raw)
 }
 
 // logTo takes a guest's lines into our own log, marked as its.

@@ -24,8 +24,4 @@
 //
 // A worker's death is told by whoever noticed it, through Died, which may publish
 // under mu like a Call does. The quarantine has a lock of its own, taken last.
-//
-// A schema comes from a module and is hostile until shown otherwise. Compiling
-// one is bounded by its size; validating with one is bounded in steps and in
-// time, one validation at a time for each schema.
 package registry

@@ -16,6 +16,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/schema"
 	"github.com/hutch-run/hutch/runtime/worker"
 )
 
@@ -64,7 +65,7 @@ type Options struct {
 type Registry struct {
 	o          Options
 	cache      descriptions
-	hot        hotSchemas
+	hot        schema.Hot
 	subs       subscribers
 	quarantine *quarantine
 	current    atomic.Pointer[snapshot]
@@ -108,7 +109,6 @@ func New(o Options) (*Registry, error) {
 	r := &Registry{
 		o:          o,
 		cache:      descriptions{dir: o.CacheDir, maker: o.Build},
-		hot:        hotSchemas{most: hotSchemaCount},
 		quarantine: q,
 		verdicts:   map[string]verdict{},
 		uses:       map[string]int{},
@@ -374,8 +374,8 @@ type definition struct {
 type boundTool struct {
 	own, public tool.Spec
 	warnings    []string
-	input       *schema
-	output      *schema // nil: no claim about the structured result
+	input       *schema.Schema
+	output      *schema.Schema // nil: no claim about the structured result
 }
 
 func rawOrNil(raw json.RawMessage) json.RawMessage {

@@ -46,12 +46,12 @@ func (r *Registry) structure(b *boundTool, res *tool.Result) error {
 		return nil
 	}
 	if b.output != nil && !res.IsError {
-		found, err := r.check(b.output, structured)
+		misfits, err := b.output.Check(structured, &r.hot)
 		if err != nil {
 			return fmt.Errorf("structuredContent: %w", err)
 		}
-		if len(found) > 0 {
-			return fmt.Errorf("structuredContent: %s", problemText(found))
+		if misfits != "" {
+			return fmt.Errorf("structuredContent: %s", misfits)
 		}
 	}
 	isText := func(c tool.Content) bool { return c.Type == "text" }

@@ -1,4 +1,4 @@
-package registry
+package schema
 
 import (
 	"encoding/json"
@@ -281,11 +281,13 @@ func shownValue(v any) string {
 	case string:
 		return strconv.Quote(abi.Cut(v, maxShown))
 	}
-	raw, err := encode(v)
-	if err != nil {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
 		return "a value"
 	}
-	return abi.Cut(string(raw), maxShown)
+	return abi.Cut(strings.TrimSpace(b.String()), maxShown)
 }
 
 func valueList(values []any) string {

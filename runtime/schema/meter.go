@@ -1,4 +1,4 @@
-package registry
+package schema
 
 import (
 	"encoding/json"
@@ -273,7 +273,7 @@ func appendSchemas(out []*jsonschema.Schema, v any) []*jsonschema.Schema {
 
 // pattern compiles a schema's regular expression. One in a syntax that Go does
 // not have matches everything, with a warning: the tool has to look itself.
-func (c *compiledSchema) pattern(text string) (jsonschema.Regexp, error) {
+func (c *compiled) pattern(text string) (jsonschema.Regexp, error) {
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("pattern of %d bytes, at most %d", len(text), maxPattern)
 	}

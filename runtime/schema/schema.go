@@ -1,7 +1,8 @@
-package registry
+package schema
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"encoding/json"
 	"errors"
@@ -33,15 +34,40 @@ const (
 	schemaURL = "schema:///tool"
 )
 
-// A schema is a module's own JSON Schema, compiled when first needed.
-type schema struct {
-	raw      json.RawMessage
-	compiled atomic.Pointer[compiledSchema]
-	compile  sync.Mutex // one compilation at a time
+// A Schema is a JSON Schema as it was written, compiled when it is first needed.
+type Schema struct {
+	raw     json.RawMessage
+	ready   atomic.Pointer[compiled]
+	compile sync.Mutex // one compilation at a time
 }
 
-// A compiledSchema validates one value at a time, because it counts the steps.
-type compiledSchema struct {
+// New returns a schema, which it does not look at. raw must not be changed.
+func New(raw json.RawMessage) *Schema { return &Schema{raw: raw} }
+
+// Compile finds out whether s compiles, and returns what it means otherwise than
+// it says. The outcome is not kept: most schemas are never needed.
+func (s *Schema) Compile() (warnings []string, err error) {
+	c, err := compileSchema(s.raw)
+	if err != nil {
+		return nil, err
+	}
+	return c.warnings, nil
+}
+
+// Check says in one line what about a value, which rawjson.Check has passed, does
+// not fit; "" means that it fits. The error says that it could not be found out.
+// s stays compiled while it is among hot.
+func (s *Schema) Check(value json.RawMessage, hot *Hot) (misfits string, err error) {
+	c, err := s.get(hot)
+	if err != nil {
+		return "", fmt.Errorf("the tool's schema: %w", err)
+	}
+	found, err := c.validate(value)
+	return problemText(found), err
+}
+
+// A compiled schema validates one value at a time, because it counts the steps.
+type compiled struct {
 	mu       sync.Mutex
 	full     *jsonschema.Schema
 	inverse  *jsonschema.Schema // not full: cheap, since it collects no errors
@@ -50,17 +76,17 @@ type compiledSchema struct {
 }
 
 // get returns s compiled, and keeps it among the hot ones.
-func (s *schema) get(hot *hotSchemas) (*compiledSchema, error) {
-	c := s.compiled.Load()
+func (s *Schema) get(hot *Hot) (*compiled, error) {
+	c := s.ready.Load()
 	if c == nil {
 		s.compile.Lock()
 		defer s.compile.Unlock()
-		if c = s.compiled.Load(); c == nil {
+		if c = s.ready.Load(); c == nil {
 			var err error
 			if c, err = compileSchema(s.raw); err != nil {
 				return nil, err
 			}
-			s.compiled.Store(c)
+			s.ready.Store(c)
 		}
 	}
 	hot.used(s)
@@ -69,7 +95,7 @@ func (s *schema) get(hot *hotSchemas) (*compiledSchema, error) {
 
 // compileSchema compiles a schema from a stranger. Drafts 4 to 2020-12 are
 // read, the latest if it does not say. References stay within the schema.
-func compileSchema(raw json.RawMessage) (c *compiledSchema, err error) {
+func compileSchema(raw json.RawMessage) (c *compiled, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c, err = nil, fmt.Errorf("cannot be compiled: %.100s", fmt.Sprint(p))
@@ -82,7 +108,7 @@ func compileSchema(raw json.RawMessage) (c *compiledSchema, err error) {
 	if err := measure(doc); err != nil {
 		return nil, err
 	}
-	c = &compiledSchema{meter: &meter{}}
+	c = &compiled{meter: &meter{}}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
@@ -217,15 +243,16 @@ func measure(doc any) error {
 	return nil
 }
 
-// hotSchemas remembers which schemas were used last and lets go of the others.
-type hotSchemas struct {
-	most  int
+// Hot remembers which schemas were used last, and lets go of what others were
+// compiled to. The zero value is ready.
+type Hot struct {
+	most  int // 0 means hotSchemaCount
 	mu    sync.Mutex
-	order list.List // of *schema, the last used first
-	where map[*schema]*list.Element
+	order list.List // of *Schema, the last used first
+	where map[*Schema]*list.Element
 }
 
-func (h *hotSchemas) used(s *schema) {
+func (h *Hot) used(s *Schema) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e, ok := h.where[s]; ok {
@@ -233,12 +260,21 @@ func (h *hotSchemas) used(s *schema) {
 		return
 	}
 	if h.where == nil {
-		h.where = map[*schema]*list.Element{}
+		h.where = map[*Schema]*list.Element{}
 	}
 	h.where[s] = h.order.PushFront(s)
-	if h.order.Len() > h.most {
-		last := h.order.Remove(h.order.Back()).(*schema)
+	if h.order.Len() > cmp.Or(h.most, hotSchemaCount) {
+		last := h.order.Remove(h.order.Back()).(*Schema)
 		delete(h.where, last)
-		last.compiled.Store(nil)
+		last.ready.Store(nil)
 	}
+}
+
+// Describe names a value, which rawjson.Check has passed, as problems do.
+func Describe(value json.RawMessage) (string, error) {
+	v, err := decode(value)
+	if err != nil {
+		return "", err
+	}
+	return described(v), nil
 }

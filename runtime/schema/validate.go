@@ -1,4 +1,4 @@
-package registry
+package schema
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 // validate holds a value, which rawjson.Check has passed, against the schema. The
 // problems are what does not fit; none means it does. The error says that it
 // could not be found out.
-func (c *compiledSchema) validate(raw json.RawMessage) (found []problem, err error) {
+func (c *compiled) validate(raw json.RawMessage) (found []problem, err error) {
 	v, err := decode(raw)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (c *compiledSchema) validate(raw json.RawMessage) (found []problem, err err
 
 // run does one validation within so many steps. The library panics on some
 // schemas; what it was given comes from strangers.
-func (c *compiledSchema) run(steps int64, check func() bool) (ok bool, err error) {
+func (c *compiled) run(steps int64, check func() bool) (ok bool, err error) {
 	defer func() {
 		c.meter.stop()
 		switch p := recover(); {
