@@ -62,7 +62,7 @@ func (o outcome) result() ([]byte, abi.Usage, error) {
 	case o.lost && o.starved:
 		return nil, o.usage, abi.Exceeded(abi.ClassLimit, abi.LimitMemory, "the tool used up the memory of its process")
 	case o.lost:
-		return nil, o.usage, abi.Failf(abi.ClassWorkerLost, "the tool's process ended during the call; try again")
+		return nil, o.usage, abi.Failf(abi.ClassWorkerLost, "the tool's process ended during the call")
 	case o.failure != nil:
 		return nil, o.usage, o.failure
 	default:

@@ -99,7 +99,7 @@ func TestStartOutlivesItsFirstCaller(t *testing.T) {
 		hasty := tool("echo", `{}`)
 		hasty.Limits.Wall = time.Second
 		_, _, err := f.Call(t.Context(), numbered(1), hasty)
-		wantClass(t, err, abi.ClassTimeout, "longer than 1s, its limit: the module is still being loaded, try again in a moment")
+		wantClass(t, err, abi.ClassTimeout, "longer than 1s, its limit: the module is still being loaded (limits.timeout)")
 		time.Sleep(5 * time.Second)
 		body, _, err := f.Call(t.Context(), numbered(1), hasty)
 		wantAnswer(t, string(body), err, `{}`)
@@ -716,4 +716,14 @@ func TestPanickingCallbackIsContained(t *testing.T) {
 			t.Error("the panic is not in the log")
 		}
 	})
+}
+
+// What a caller can do stands once in what it reads: whoever maps the class of a
+// failure adds it.
+func TestLostWorkersLeaveTheAdviceToOthers(t *testing.T) {
+	_, _, err := outcome{lost: true}.result()
+	wantClass(t, err, abi.ClassWorkerLost, "the tool's process ended during the call")
+	if strings.Contains(err.Error(), "try again") {
+		t.Error(err)
+	}
 }

@@ -186,7 +186,7 @@ func (s *slot) process(ctx context.Context) (*process, *abi.Failure) {
 	case <-st.done:
 		return st.proc, st.failure
 	case <-ctx.Done():
-		failure, _ := overdue(ctx, "the module is still being loaded, try again in a moment")
+		failure, _ := overdue(ctx, "the module is still being loaded")
 		return nil, failure
 	}
 }
