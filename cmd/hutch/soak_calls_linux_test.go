@@ -77,6 +77,25 @@ func object(text string) (o map[string]any) {
 	return o
 }
 
+// ready waits until each good tool answers, as it does once its code is compiled:
+// on a crowded machine that takes longer than a call may.
+func (g good) ready(t *testing.T, s *soaked) {
+	t.Helper()
+	session := s.connect(t)
+	defer func() { closeSession(t, session) }()
+	r := rand.New(rand.NewPCG(0, 0))
+	late := time.After(4 * patientFor)
+	for _, next := range g.calls {
+		for err := next(r).make(t.Context(), session); err != nil; err = next(r).make(t.Context(), session) {
+			select {
+			case <-late:
+				t.Fatal(err)
+			default:
+			}
+		}
+	}
+}
+
 // make makes the call and returns an error unless the answer is the right one.
 func (c goodCall) make(ctx context.Context, session *sdk.ClientSession) error {
 	r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: c.tool, Arguments: c.arguments})

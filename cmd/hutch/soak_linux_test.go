@@ -48,6 +48,7 @@ func TestSoak(t *testing.T) {
 	acts := soakActs(t, seed)
 	good := goodTools()
 	s := startSoaked(t, good)
+	good.ready(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var clients, sampler, warm sync.WaitGroup
