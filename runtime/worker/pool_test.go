@@ -186,7 +186,7 @@ func TestNeighboursOfAKilledCall(t *testing.T) {
 		_, err := guilty()
 		wantClass(t, err, abi.ClassTimeout, "1s")
 		_, err = marked()
-		wantClass(t, err, abi.ClassWorkerLost, "try again")
+		wantClass(t, err, abi.ClassWorkerLost, "ended during the call")
 		body, err := innocent()
 		wantAnswer(t, body, err, `{"clean":true}`)
 		if s := f.Stats(); s.Starts != 2 || s.Reruns != 1 {
@@ -217,7 +217,7 @@ func TestCrashIsRunAgainOnce(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newUsual(t, Options{})
 		_, _, err := f.Call(t.Context(), numbered(1), tool("crash", `{}`))
-		wantClass(t, err, abi.ClassWorkerLost, "try again")
+		wantClass(t, err, abi.ClassWorkerLost, "ended during the call")
 		synctest.Wait()
 		if s := f.Stats(); s.Starts != 2 || s.Reruns != 1 || s.Ends["crash"] != 2 {
 			t.Errorf("stats %+v, want two starts that crashed", s)

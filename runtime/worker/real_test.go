@@ -165,7 +165,7 @@ func TestKill9InTheMiddleOfCalls(t *testing.T) {
 	var calls sync.WaitGroup
 	calls.Go(func() {
 		_, usage, err := p.Call(t.Context(), m, gated)
-		wantClass(t, err, abi.ClassWorkerLost, "try again")
+		wantClass(t, err, abi.ClassWorkerLost, "ended during the call")
 		if usage.HostCalls != 1 {
 			t.Errorf("usage %+v of the lost call, want its one operation", usage)
 		}
