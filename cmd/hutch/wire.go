@@ -95,6 +95,9 @@ func newPool(cfg Config, st state, command []string, log *slog.Logger, died func
 		Calls: l.AtOnce, Queue: l.Queue, Rate: l.PerSecond, Heartbeat: l.Heartbeat, Died: died,
 		RequireJail: cfg.RequireJail, Logger: log,
 	})
+	if errors.Is(err, worker.ErrCgo) {
+		err = hinted(err, "build it with \"make\", or with CGO_ENABLED=0 in the environment")
+	}
 	if err != nil || !cfg.RequireJail {
 		return pool, err
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -155,11 +156,17 @@ func (g *group) close() bool {
 	return wasOpen
 }
 
+// ErrCgo says that this program was built in a way that lets it run no worker.
+var ErrCgo = errors.New("this program was built with cgo, whose threads the jail of a worker forbids")
+
 // NewPool returns a pool. It checks that the command exists and the cache folder
 // can be made, but starts nothing.
 func NewPool(o Options) (*Pool, error) {
 	o = o.withDefaults()
 	command, err := resolve(o.Command)
+	if err == nil && withCgo && len(o.Command) == 0 && o.Image == nil {
+		err = ErrCgo
+	}
 	if err != nil {
 		return nil, err
 	}
