@@ -262,7 +262,7 @@ func playFrozen(h hand, round int) {
 		}
 	}
 	<-called
-	if how := h.s.log.ends(name + ".wasm"); !slices.Contains(how, "frozen") {
+	if how := h.s.log.ends(name+".wasm", "frozen"); !slices.Contains(how, "frozen") {
 		h.Errorf("%s: its workers ended by %q", name, how)
 	}
 	h.ok(os.Remove(h.path(name + ".wasm")))

@@ -255,11 +255,23 @@ func (l *soakLog) ready(t *testing.T) string {
 	}
 }
 
-// ends are how the workers of a file ended that did not end well.
-func (l *soakLog) ends(name string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.ended[name])
+// ends waits until a worker of the file ended in such a way, and returns how all
+// did that did not end well.
+func (l *soakLog) ends(name, how string) []string {
+	late := time.After(4 * patientFor)
+	for {
+		l.mu.Lock()
+		got, changed := slices.Clone(l.ended[name]), l.changed
+		l.mu.Unlock()
+		if slices.Contains(got, how) {
+			return got
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return got
+		}
+	}
 }
 
 // last is what the server said last.
