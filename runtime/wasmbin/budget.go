@@ -55,6 +55,8 @@ type Budget struct {
 	// LocalsTimesBlocks is the product of the two for one function. Default
 	// 1,000,000.
 	LocalsTimesBlocks int
+	// LocalsTimesLoops is the product of the two for one function. Default 200,000.
+	LocalsTimesLoops int
 	// BranchTargets is the number of targets of all br_table of one function,
 	// the default of each not counted. Default 20,000.
 	BranchTargets int
@@ -88,6 +90,7 @@ func (b Budget) withDefaults() Budget {
 	orDefault(&b.Loops, 500)
 	orDefault(&b.LoopNesting, 64)
 	orDefault(&b.LocalsTimesBlocks, 1_000_000)
+	orDefault(&b.LocalsTimesLoops, 200_000)
 	orDefault(&b.BranchTargets, 20_000)
 	orDefault(&b.Values, 100_000)
 	orDefault(&b.BulkOperations, 1_000)

@@ -37,20 +37,26 @@ func (w *walker) loop(blockType uint32) {
 	f.nested++
 	w.atMost(uint64(f.loops), w.budget.Loops, "loops")
 	w.atMost(uint64(f.nested), w.budget.LoopNesting, "nested loops")
+	w.product(f.loops, "loops", w.budget.LocalsTimesLoops)
 	w.begin(loopBlock, blockType)
 }
 
 func (w *walker) ifThen(blockType uint32) { w.begin(ifBlock, blockType) }
+
+// product bounds what of the function there are n for each of its locals.
+func (w *walker) product(n int, of string, limit int) {
+	locals := w.function.locals
+	if product := uint64(locals) * uint64(n); limit < 0 || product > uint64(limit) {
+		w.fail("%d locals times %d %s, at most %d", locals, n, of, limit)
+	}
+}
 
 func (w *walker) begin(kind blockKind, blockType uint32) {
 	f := &w.function
 	w.atMost(uint64(len(f.open)), w.budget.Nesting, "nested blocks")
 	f.blocks++
 	w.atMost(uint64(f.blocks), w.budget.Blocks, "blocks")
-	limit := w.budget.LocalsTimesBlocks
-	if product := uint64(f.locals) * uint64(f.blocks); limit < 0 || product > uint64(limit) {
-		w.fail("%d locals times %d blocks, at most %d", f.locals, f.blocks, limit)
-	}
+	w.product(f.blocks, "blocks", w.budget.LocalsTimesBlocks)
 	params, results := w.arity(blockType)
 	w.pass(params + results)
 	if kind == loopBlock { // a branch to it leads to its start

@@ -23,7 +23,7 @@ var wide = wasmbin.Budget{
 	FileBytes: 1 << 30, Types: 1 << 30, Params: 1 << 30, Results: 1 << 30, Imports: 1 << 30, Functions: 1 << 30,
 	Tables: 1 << 30, TableEntries: 1<<31 - 1, MemoryBytes: 4 << 30, Globals: 1 << 30, Exports: 1 << 30,
 	Segments: 1 << 30, BodyBytes: 1 << 30, Locals: 1 << 30, ModuleLocals: 1 << 30,
-	Nesting: 1 << 30, Blocks: 1 << 30, Loops: 1 << 30, LoopNesting: 1 << 30, LocalsTimesBlocks: math.MaxInt,
+	Nesting: 1 << 30, Blocks: 1 << 30, Loops: 1 << 30, LoopNesting: 1 << 30, LocalsTimesBlocks: math.MaxInt, LocalsTimesLoops: math.MaxInt,
 	BranchTargets: 1 << 30, Values: 1 << 30, BulkOperations: 1 << 30,
 }
 

@@ -1,6 +1,7 @@
 package wasmbin_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 )
 
 // What two libraries bring along as examples, plug-ins and test data (written
-// in C, Go, Haskell, Rust, TinyGo, Zig) is within the default budget, except for
+// in AssemblyScript, C, Go, Haskell, Rust, TinyGo, Zig) is within the default budget, except for
 // what is listed.
 func TestRealModulesAreWithinTheBudget(t *testing.T) {
 	refusals := map[string]string{
@@ -40,6 +41,29 @@ func TestRealModulesAreWithinTheBudget(t *testing.T) {
 	}
 	if accepted < 50 {
 		t.Errorf("only %d modules", accepted)
+	}
+}
+
+// quickJS is a module version that holds QuickJS as WebAssembly, 1,138 functions
+// with an interpreter's large switch among them.
+const quickJS = "github.com/fastschema/qjs@v0.0.6"
+
+func TestQuickJSIsWithinTheBudget(t *testing.T) {
+	download := exec.Command("go", "mod", "download", "-json", quickJS)
+	download.Dir = t.TempDir() // it is no dependency
+	out, err := download.Output()
+	if err != nil {
+		if os.Getenv("HUTCH_REQUIRE") == "all" {
+			t.Fatalf("go mod download: %v", err)
+		}
+		t.Skipf("QuickJS is not at hand: %v", err)
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(out, &found); err != nil {
+		t.Fatal(err)
+	}
+	if m := check(t, read(t, filepath.Join(found.Dir, "qjs.wasm"))); m.Functions < 1_000 {
+		t.Errorf("%d functions: is this QuickJS?", m.Functions)
 	}
 }
 

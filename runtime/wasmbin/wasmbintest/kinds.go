@@ -1,6 +1,9 @@
 package wasmbintest
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // kinds are all that are generated.
 func kinds() []kind {
@@ -24,10 +27,12 @@ func kinds() []kind {
 
 		functions("locals50kx2000", "50000 locals, at most 2000", 2_000, Func(Hex("01 d08603 7f"))),
 		functions("locals2000x2000", "1002000 locals in the module, at most 1000000", 2_000, Func(Hex("01 d00f 7f"))),
-		functions("locals500loops1000", "loop: 65 nested loops, at most 64", 1, loopsOverLocals(500, 1_000)),
-		functions("locals2000loops3000", "loop: 65 nested loops, at most 64", 1, loopsOverLocals(2_000, 3_000)),
-		endless(functions("locals2000loops64", "", 1, loopsOverLocals(2_000, 64))),
-		slow(functions("locals2000loops64x100", "", 100, loopsOverLocals(2_000, 64))),
+		functions("locals500loops1000", "loop: 65 nested loops, at most 64", 1, loopsOverLocals(500, 1, 1_000)),
+		functions("locals2000loops3000", "loop: 65 nested loops, at most 64", 1, loopsOverLocals(2_000, 1, 3_000)),
+		endless(functions("locals2000loops64", "", 1, loopsOverLocals(2_000, 1, 64))),
+		slow(functions("locals2000loops64x100", "", 100, loopsOverLocals(2_000, 1, 64))),
+		functions("locals1900loops8x62", "loop: 1900 locals times 106 loops, at most 200000", 1, loopsOverLocals(1_900, 8, 62)),
+		endless(functions("locals400loops8x62", "", 1, loopsOverLocals(400, 8, 62))),
 		functions("locals2000ifs6000", "if: 2000 locals times 501 blocks, at most 1000000", 1, Func(Hex("01 d00f 7f"), Times(6_000, "2000 0440 0b"))),
 
 		oneOf("branches20k", "block: 5001 nested blocks, at most 5000", Times(20_000, "0240 4100 0d00"), Times(20_000, "0b")),
@@ -126,14 +131,15 @@ func tableGrow(name, table string, by int, reason string) kind {
 	return k
 }
 
-// loopsOverLocals nests loops, and adds to each local within. It is small and
-// takes a compiler time that grows with the square of both.
-func loopsOverLocals(locals, loops int) []byte {
-	body := Join(Times(loops, "0340"))
+// loopsOverLocals is nests of loops, so deep, and adds to each local within. It is
+// small and takes a compiler time that grows with the square of both.
+func loopsOverLocals(locals, nests, depth int) []byte {
+	nest := [][]byte{Times(depth, "0340")}
 	for i := range locals {
-		body = Join(body, Hex("20"), Uint(i), Hex("4101 6a 21"), Uint(i))
+		nest = append(nest, Hex("20"), Uint(i), Hex("4101 6a 21"), Uint(i))
 	}
-	return Func(Join(Hex("01"), Uint(locals), Hex("7f")), body, Times(loops, "2000 0d00 0b"))
+	nest = append(nest, Times(depth, "2000 0d00 0b"))
+	return Func(Join(Hex("01"), Uint(locals), Hex("7f")), bytes.Repeat(Join(nest...), nests))
 }
 
 // callsItself has n calls in a line, of which the first one never returns.
@@ -164,7 +170,7 @@ func passing(values, n int) kind {
 // LoopsOverLocals is a module of the kind that takes a compiler time which grows
 // with the square of its locals and of its nested loops.
 func LoopsOverLocals(locals, loops int) []byte {
-	return functions("", "", 1, loopsOverLocals(locals, loops)).whole().raw()
+	return functions("", "", 1, loopsOverLocals(locals, 1, loops)).whole().raw()
 }
 
 // Passing is a module of one function with as many parameters as results, which
