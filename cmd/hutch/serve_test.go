@@ -127,11 +127,16 @@ func (s *served) connect(t testing.TB) (*sdk.ClientSession, chan struct{}) {
 
 // connectTo connects as a host of the time before 2026-07-28 does.
 func connectTo(ctx context.Context, url string, changed func()) (*sdk.ClientSession, error) {
+	return connectBy(ctx, &http.Transport{}, url, changed)
+}
+
+// connectBy is connectTo over connections that are the caller's to close.
+func connectBy(ctx context.Context, transport *http.Transport, url string, changed func()) (*sdk.ClientSession, error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed() },
 	})
-	return client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: &http.Transport{}}},
+	return client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: url + "/mcp", HTTPClient: &http.Client{Transport: transport}},
 		&sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 }
 

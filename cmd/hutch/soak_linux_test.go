@@ -160,6 +160,7 @@ func startSoaked(t *testing.T, g good) *soaked {
 	t.Helper()
 	dir := t.TempDir()
 	s := &soaked{tools: filepath.Join(dir, "tools"), log: newSoakLog(), everSeen: map[int]string{}}
+	s.connections.MaxIdleConnsPerHost = soakClients + soakDrivers
 	must(t, os.Mkdir(s.tools, 0o700))
 	for name, body := range g.own {
 		put(t, s, name, body)

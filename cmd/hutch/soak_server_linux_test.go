@@ -27,6 +27,8 @@ type soaked struct {
 	cmd        *exec.Cmd
 	tools, url string
 	log        *soakLog
+	// connections are everybody's to the server.
+	connections http.Transport
 	// alone is held by one act that must not have others beside it, and shared by
 	// the rest.
 	alone sync.RWMutex
@@ -135,8 +137,9 @@ func readStat(path string) (w soakWorker, parent int) {
 // all of it is: a worker for each good module may stay.
 func (s *soaked) settles(t *testing.T, before reading, modules int) {
 	t.Helper()
-	// A connection or two may come and go while this looks.
-	most := reading{descriptors: before.descriptors + 6, routines: before.routines + 12, workers: modules}
+	// A connection may come and go while this looks.
+	most := reading{descriptors: before.descriptors + 2, routines: before.routines + 6, workers: modules}
+	s.connections.CloseIdleConnections()
 	var now reading
 	tick := time.Tick(100 * time.Millisecond)
 	// A worker may stay for a minute when it is idle.
@@ -315,7 +318,7 @@ func (s *soaked) saidNothingWrong(t *testing.T) {
 }
 
 func (s *soaked) connect(t *testing.T) *sdk.ClientSession {
-	session, err := connectTo(t.Context(), s.url, func() {})
+	session, err := connectBy(t.Context(), &s.connections, s.url, func() {})
 	if err != nil {
 		t.Errorf("connect: %v", err)
 	}
