@@ -84,6 +84,11 @@ func (b *Blobs) Put(r io.Reader, limit int64) (digest string, size int64, err er
 // receive writes r to a temporary file and closes it, whole and durable.
 func (b *Blobs) receive(r io.Reader, limit int64) (name, digest string, size int64, err error) {
 	tmp, err := os.CreateTemp(b.dir, tempPrefix)
+	if errors.Is(err, fs.ErrNotExist) { // somebody tidied too well
+		if err = os.MkdirAll(b.dir, 0o700); err == nil {
+			tmp, err = os.CreateTemp(b.dir, tempPrefix)
+		}
+	}
 	if err != nil {
 		return "", "", 0, err
 	}
@@ -264,9 +269,23 @@ func hashTo(w io.Writer, r io.Reader, limit int64) (digest string, size int64, e
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
+// keepError says that a module could not be kept, which is not its fault and may
+// not last.
+type keepError struct{ err error }
+
+func (e *keepError) Error() string {
+	return "cannot be kept in the state folder: " + withoutPath(e.err).Error()
+}
+
+func (e *keepError) Unwrap() error { return e.err }
+
 // withoutPath drops the path that the os package puts into its errors: what
 // is wrong with a module is shown to people who may not see the host's layout.
 func withoutPath(err error) error {
+	var k *keepError
+	if errors.As(err, &k) {
+		return k
+	}
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		return p.Err

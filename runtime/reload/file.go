@@ -138,7 +138,9 @@ func store(blobs *Blobs, f *os.File, fi fs.FileInfo, limit int64) (string, error
 	digest, size, err := hashTo(io.Discard, f, limit)
 	if err == nil && !blobs.Hold(digest, size) {
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
-			digest, size, err = blobs.Put(f, limit)
+			if digest, size, err = blobs.Put(f, limit); err != nil && !errors.Is(err, ErrTooLarge) {
+				err = &keepError{err}
+			}
 		}
 	}
 	if err != nil && !errors.Is(err, ErrTooLarge) {

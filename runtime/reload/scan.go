@@ -217,6 +217,10 @@ func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file) erro
 	if err != nil {
 		v.candidate.Digest, v.candidate.Err = "", withoutPath(err)
 	}
+	var keep *keepError
+	if errors.As(err, &keep) {
+		v.read = nil // the next look tries again
+	}
 	return nil
 }
 

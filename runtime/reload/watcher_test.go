@@ -366,6 +366,26 @@ func TestF14_ChurnIsToldAFewTimes(t *testing.T) {
 	})
 }
 
+// A module that could not be kept is looked at again, though nobody touched it.
+func TestStateFolderThatFails(t *testing.T) {
+	dir, blobs := t.TempDir(), openBlobs(t)
+	write(t, filepath.Join(dir, "x.wasm"), "X")
+	w := New([]string{dir}, Options{Blobs: blobs, Stable: time.Nanosecond})
+	must(t, os.RemoveAll(blobs.dir))
+	write(t, blobs.dir, "in the way") // as bad as a full disk, and easier to have
+	set := w.Scan(t.Context())
+	if len(set) != 1 || set[0].Err == nil || !strings.HasPrefix(set[0].Err.Error(), "cannot be kept in the state folder: ") {
+		t.Fatalf("Scan = %v, want an error about the state folder", set)
+	}
+	if strings.Contains(set[0].Err.Error(), blobs.dir) {
+		t.Errorf("the error names a path: %v", set[0].Err)
+	}
+	must(t, os.Remove(blobs.dir)) // and is made again
+	if set = w.Scan(t.Context()); len(set) != 1 || set[0].Err != nil || set[0].Digest == "" {
+		t.Errorf("Scan = %v, want the module", set)
+	}
+}
+
 func TestF14_ManyFilesAreCapped(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
