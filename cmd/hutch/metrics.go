@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -162,9 +164,20 @@ func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (
 		t.metrics.limits.WithLabelValues(limit).Inc()
 	}
 	if slices.Contains(brokenCalls, status) {
-		t.log.Warn("call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond))
+		t.log.Warn("call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond), "reason", reasonOf(call.Name, err))
 	}
 	return result, err
+}
+
+// maxReason bounds a failed call's reason in the log.
+const maxReason = 400
+
+// reasonOf is what an error says besides whose it is.
+func reasonOf(name string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return abi.OneLine(strings.TrimPrefix(err.Error(), fmt.Sprintf("tool %q: ", name)), maxReason)
 }
 
 // watch adds the figures that are read off a when somebody asks.

@@ -230,8 +230,8 @@ func (l *soakLog) note(line string) {
 	defer l.mu.Unlock()
 	l.tail = append(l.tail[max(0, len(l.tail)-50):], line)
 	switch {
-	case said["msg"] == "module":
-		l.verdicts[said["file"]] = said["status"] + ": " + said["reason"]
+	case slices.Contains([]string{"module rejected", "module held", "module not replaced"}, said["msg"]):
+		l.verdicts[said["module"]] = said["status"] + ": " + said["reason"]
 	case said["msg"] == "module added", said["msg"] == "module replaced":
 		l.verdicts[said["module"]] = said["status"]
 	case said["msg"] == "worker ended":

@@ -113,7 +113,7 @@ func (r *Registry) decisions() int {
 func (r *Registry) admit(ctx context.Context, c tool.Candidate) (v verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.o.Logger.Error("admitting a module panicked", "file", c.Name, "panic", p, "stack", string(debug.Stack()))
+			r.o.Logger.Error("admitting a module panicked", "module", c.Name, "panic", p, "stack", string(debug.Stack()))
 			v = verdict{err: errors.New("hutch broke while reading it; its log says more"), passing: true}
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -44,7 +45,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	}
 	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest), abi.Invocation{
 		Tool: l.bound.own.Name, Arguments: args, Limits: r.o.Limits, Line: lineOf(c),
-		Log: r.logTo(l), Progress: progressTo(call.Progress),
+		Log: r.logTo(ctx, l), Progress: progressTo(call.Progress),
 	})
 	if err != nil {
 		return r.failed(l.name, err)
@@ -107,14 +108,30 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 	return args, nil
 }
 
-// logTo takes a guest's lines into our own log, marked as its.
-func (r *Registry) logTo(l *listed) func(abi.LogLevel, string) {
+// maxLoudLines is how many lines of one call are logged as warnings: a limit of
+// its own, since a call may be allowed to log far more.
+const maxLoudLines = 100
+
+// logTo takes a guest's lines into our own log, marked as its. What it warns of,
+// or prints as it breaks, is a warning here too, the first lines of each call; the
+// rest is for who debugs.
+func (r *Registry) logTo(ctx context.Context, l *listed) func(abi.LogLevel, string) {
 	// The guest's lines were cut by the worker; one of its own may be longer.
-	most := max(r.o.Limits.WithDefaults().LogLineBytes, maxFailureText)
+	most, loud := max(r.o.Limits.WithDefaults().LogLineBytes, maxFailureText), 0
 	return func(level abi.LogLevel, line string) {
-		r.o.Logger.Debug("tool log", "tool", l.name, "file", l.mount.module.Name,
-			"level", int(level), "line", abi.OneLine(line, most))
+		as := slog.LevelDebug
+		if level >= abi.Warn && loud < maxLoudLines {
+			as = slog.LevelWarn
+			loud++
+		}
+		r.o.Logger.Log(ctx, as, "tool log", "tool", l.name, "module", l.mount.module.Name,
+			"guest_level", levelName(level), "line", abi.OneLine(line, most))
 	}
+}
+
+// levelName is how a guest's level is called in its own language.
+func levelName(l abi.LogLevel) string {
+	return [...]string{"trace", "debug", "info", "warn", "error"}[min(max(l, abi.Trace), abi.Error)]
 }
 
 // progressTo passes a guest's progress on; what is no progress is dropped.

@@ -221,9 +221,9 @@ func (r *Registry) Died(m worker.Module, how string) {
 	if !tooMany {
 		return
 	}
-	r.o.Logger.Error("module quarantined", "file", m.Name, "digest", m.Digest, "reason", held.Reason)
+	r.o.Logger.Error("module quarantined", "module", m.Name, "digest", m.Digest, "reason", held.Reason)
 	if err := r.quarantine.save(held); err != nil {
-		r.o.Logger.Error("the next start will not know of the quarantine", "file", m.Name, "error", err)
+		r.o.Logger.Error("the next start will not know of the quarantine", "module", m.Name, "error", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

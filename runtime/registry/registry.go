@@ -222,9 +222,17 @@ func (r *Registry) logChanges(old, next *snapshot) {
 		if e.reason == "" || strings.HasSuffix(e.reason, reasonLoading) || was != nil && was.reason == e.reason {
 			continue
 		}
-		r.o.Logger.Warn("module", "file", e.candidate.Name, "source", e.candidate.Source,
+		r.o.Logger.Warn(toldAs(e), "module", e.candidate.Name, "folder", e.candidate.Source,
 			"status", string(e.status), "reason", e.reason)
 	}
+}
+
+// toldAs is the message about a file that cannot be used as it is.
+func toldAs(e *entry) string {
+	if e.mount != nil && e.mount.def.digest != e.candidate.Digest {
+		return "module not replaced"
+	}
+	return "module " + string(e.status)
 }
 
 // condemn takes a digest out of service: it turned out to be unusable.
