@@ -111,12 +111,13 @@ func (g *Guest) Close(ctx context.Context) error { return g.module.Close(ctx) }
 func (g *Guest) Describe(ctx context.Context) ([]byte, error) {
 	limits := g.limits
 	limits.OutputBytes = MaxDescriptionBytes
-	c := newCall(0, nil, abi.Invocation{Limits: limits})
+	said := &complaint{}
+	c := newCall(0, nil, abi.Invocation{Limits: limits, Log: said.take})
 	out, err := g.invoke(ctx, "describe", c)
 	if over := (&overLimit{}); errors.As(err, &over) {
 		return nil, abi.Failf(abi.ClassLimit, "description: more than %d bytes; describe fewer tools, or shorter", over.most)
 	}
-	return out, plain(err)
+	return out, said.explain(plain(err))
 }
 
 // Call calls a tool and returns its result, as the module wrote it: at most

@@ -2,7 +2,9 @@ package dialect
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -18,12 +20,21 @@ type journal struct {
 	lines     int // written so far, dropped ones included
 }
 
-func (j *journal) write(level abi.LogLevel, line []byte) {
+// write takes what the guest logs at once: no more than a line may have, though a
+// stack trace has many.
+func (j *journal) write(level abi.LogLevel, text []byte) {
+	whole := strings.TrimRight(abi.Cut(string(text), j.mostBytes), "\r\n")
+	for line := range strings.SplitSeq(whole, "\n") {
+		j.line(level, line)
+	}
+}
+
+func (j *journal) line(level abi.LogLevel, line string) {
 	j.lines++
 	if j.emit == nil || j.lines > j.mostLines {
 		return
 	}
-	j.emit(min(max(level, abi.Trace), abi.Error), abi.OneLine(string(line), j.mostBytes))
+	j.emit(min(max(level, abi.Trace), abi.Error), abi.OneLine(line, j.mostBytes))
 }
 
 // close says how many lines were dropped, if any were.
@@ -31,6 +42,31 @@ func (j *journal) close() {
 	if j.emit != nil && j.lines > j.mostLines {
 		j.emit(abi.Warn, fmt.Sprintf("... %d more lines dropped: at most %d are kept of one call (%s)", j.lines-j.mostLines, j.mostLines, abi.LimitLogLines.Key()))
 	}
+}
+
+// complaint keeps the first line that a guest warns of or prints as it breaks.
+type complaint struct{ text string }
+
+func (c *complaint) take(level abi.LogLevel, line string) {
+	if line = strings.TrimSpace(line); c.text == "" && level >= abi.Warn {
+		c.text = abi.OneLine(line, maxComplaint)
+	}
+}
+
+// maxComplaint bounds what of a guest's own words stands in the reason why it
+// cannot be used.
+const maxComplaint = 200
+
+// explain adds what the guest complained of to why it could not describe itself,
+// where the engine alone knows only that it trapped or left.
+func (c *complaint) explain(err error) error {
+	var f *abi.Failure
+	if c.text == "" || !errors.As(err, &f) || f.Class != abi.ClassTrap {
+		return err
+	}
+	said := *f
+	said.Text = f.Text + ": " + c.text
+	return &said
 }
 
 const (

@@ -41,6 +41,35 @@ func TestPrintedLinesAreLogged(t *testing.T) {
 	})
 }
 
+// What is logged at once but has lines is as many lines, and each counts.
+func TestLoggedLinesAreSplit(t *testing.T) {
+	var lines []string
+	j := journal{emit: func(_ abi.LogLevel, s string) { lines = append(lines, s) }, mostLines: 3, mostBytes: 100}
+	j.write(abi.Error, []byte("goroutine 1\nmain.f()\n\tmain.go:3\nmain.main()\n"))
+	j.write(abi.Info, nil)
+	j.close()
+	want := []string{"goroutine 1", "main.f()", " main.go:3", "... 2 more lines dropped: at most 3 are kept of one call (limits.log_lines)"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
+// A module that breaks before it can say anything is refused with its own words:
+// the first of them, as one line, and no more than can be read.
+func TestDescribeSaysWhatTheGuestSaid(t *testing.T) {
+	for _, tt := range []struct{ printed, want string }{
+		{"\npanic: bo\x1bom\ngoroutine 1\n", "trap: trapped: unreachable: panic: bo\uFFFDom"},
+		{strings.Repeat("x", 500), "trap: trapped: unreachable: " + strings.Repeat("x", maxComplaint-3) + "…"},
+		{"", "trap: trapped: unreachable"},
+	} {
+		load(t, mod{Describe: steps(dialecttest.Print(1, "chatter\n"), dialecttest.Print(2, tt.printed), dialecttest.Trap())}, func(t *testing.T, g *Guest) {
+			if _, err := g.Describe(t.Context()); err == nil || err.Error() != tt.want {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	load(t, mod{Do: steps(dialecttest.Log(abi.Info, 500, "x"), dialecttest.Text("ok"))}, func(t *testing.T, g *Guest) {
 		if _, usage, err := g.Call(t.Context(), 1, abi.Invocation{}); err != nil || usage.LogLines != 500 {

@@ -269,7 +269,7 @@ func TestNativeLog(t *testing.T) {
 	w.call("log", 99, ptr, n)
 	w.call("log", 2, 0, memoryBytes) // of 1 MiB, eight bytes are kept
 	w.call("log", 2, -1, 5)
-	want := []string{"0 trace", "1 a b c", "2 ää…", "3 ��", "4 e�…", "0 x", "4 x", "2 �…", "3 (a lo…"}
+	want := []string{"0 trace", "1 a", "1 b c", "2 ää…", "3 ��", "4 e�…", "0 x", "4 x", "2 �…", "3 (a lo…"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("got  %q\nwant %q", lines, want)
 	}
