@@ -13,6 +13,8 @@ import (
 // if that could not be read.
 func (in inspection) advice(body []byte, cfg Config) string {
 	switch {
+	case in.Status == tool.Held && strings.HasPrefix(in.Reason, "quarantined:"):
+		return "replace the file, or: hutch tools release " + shellWord(in.Module) + cfg.stateFlag()
 	case in.Status == tool.Held:
 		return "nothing can be granted in this version; use a build of it that asks for nothing"
 	case in.Status != tool.Rejected:

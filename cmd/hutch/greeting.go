@@ -82,7 +82,7 @@ func (a *App) suggestions(p program, addr string) string {
 	lines := []string{
 		here + " tools list" + flags,
 		"claude mcp add --transport http hutch " + url,
-		"claude mcp add hutch -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
+		"claude mcp add hutch-stdio -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
 		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list",
 		"curl http://" + addr + "/metrics",
 	}
@@ -120,10 +120,16 @@ func (cfg Config) flags() string {
 			b.WriteString(" --tools " + shellWord(dir))
 		}
 	}
-	if cfg.stateNamed {
-		b.WriteString(" --state " + shellWord(cfg.State))
-	}
+	b.WriteString(cfg.stateFlag())
 	return b.String()
+}
+
+// stateFlag is flags for a command that looks at no folder of modules.
+func (cfg Config) stateFlag() string {
+	if !cfg.stateNamed {
+		return ""
+	}
+	return " --state " + shellWord(cfg.State)
 }
 
 // absolute is cfg for a command that starts in another folder.

@@ -26,7 +26,7 @@ try:
   bin/hutch tools list --tools 'TOOLS'
   bin/hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS'
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
-  claude mcp add hutch -- HERE mcp --tools 'TOOLS'
+  claude mcp add hutch-stdio -- HERE mcp --tools 'TOOLS'
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
   curl http://127.0.0.1:1/metrics
 
@@ -37,7 +37,7 @@ try:
   hutch tools list --tools 'TOOLS' --state STATE
   hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS' --state STATE
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
-  claude mcp add hutch -- hutch mcp --tools 'TOOLS' --state STATE
+  claude mcp add hutch-stdio -- hutch mcp --tools 'TOOLS' --state STATE
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
   curl http://127.0.0.1:1/metrics
 

@@ -82,6 +82,10 @@ func TestQuarantineAndRelease(t *testing.T) {
 	if !errors.Is(err, tool.ErrHeld) || !strings.Contains(err.Error(), "hutch tools release e.wasm") {
 		t.Errorf("call: %v", err)
 	}
+	out, err = s.command(t, append([]string{"tools", "inspect", "e.wasm"}, here...)...)
+	if err != nil || !strings.Contains(out, "-> replace the file, or: hutch tools release e.wasm --state ") {
+		t.Errorf("inspect: %s, %v", out, err)
+	}
 	if _, metrics := s.get(t, "/metrics"); !strings.Contains(metrics, "\nhutch_modules_quarantined 1\n") ||
 		!strings.Contains(metrics, `hutch_limits_hit_total{limit="timeout"} 2`) {
 		t.Errorf("metrics: %s", metrics)

@@ -91,9 +91,29 @@ func TestSpokenLog(t *testing.T) {
 func TestGuestLinesAreSplit(t *testing.T) {
 	var b bytes.Buffer
 	say := &voice{w: &b}
-	log := slog.New(guestLines{slog.DiscardHandler, say})
+	log := slog.New(newGuestLines(slog.DiscardHandler, say))
 	log.Debug(guestMessage, "tool", "a", "line", "panic: oh\n\tmain.go:3\n")
 	if got, want := b.String(), "hutch: a: panic: oh\nhutch: a:   main.go:3\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Of a panic's trace, who calls a tool by hand sees the tool's own frames.
+func TestGuestTracesAreTheTools(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(newGuestLines(slog.DiscardHandler, &voice{w: &b}))
+	for _, line := range []string{
+		"goroutine 1 [running]:",
+		"github.com/hutch-run/hutch/guests/sdk.Tool.call.func1()", " sdk/module.go:82 +0x9",
+		"panic({0x1c1a0, 0x1a19b0})", " runtime/panic.go:860 +0x1c",
+		"main.deep(...)", " main.go:50", " indented",
+		"github.com/hutch-run/hutch/guests/sdk.exportCall()", " sdk/abi_wasip1.go:70 +0x7", " kept",
+		"panic(ked) is a word", " kept",
+	} {
+		log.Debug(guestMessage, "tool", "a", "line", line)
+	}
+	want := "goroutine 1 [running]:\nmain.deep(...)\n main.go:50\n indented\n kept\npanic(ked) is a word\n kept\n"
+	if got := strings.ReplaceAll(b.String(), "hutch: a: ", ""); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -48,7 +49,7 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 	if err := cfg.readableFolders(say); err != nil {
 		return err
 	}
-	app, err := NewApp(cfg, p, slog.New(guestLines{log.Handler(), say}))
+	app, err := NewApp(cfg, p, slog.New(newGuestLines(log.Handler(), say)))
 	if err != nil {
 		return err
 	}
@@ -156,8 +157,34 @@ func (a *App) known() (known, all int) {
 // level: somebody who calls a tool by hand wants to see them.
 type guestLines struct {
 	slog.Handler
-	say *voice
+	say   *voice
+	trace *trace
 }
+
+func newGuestLines(next slog.Handler, say *voice) guestLines { return guestLines{next, say, &trace{}} }
+
+// trace knows which frames of a stack trace are none of the tool's author: those of
+// the SDK and of the panic itself. A frame is a line, and an indented one that says
+// where it is.
+type trace struct {
+	mu     sync.Mutex
+	hidden bool // the frame whose place comes next
+}
+
+func (t *trace) hides(line string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+		hidden := t.hidden
+		t.hidden = false
+		return hidden
+	}
+	t.hidden = strings.HasPrefix(line, sdkFrames) || strings.HasPrefix(line, "panic({0x")
+	return t.hidden
+}
+
+// sdkFrames begins the names of the SDK's functions.
+const sdkFrames = "github.com/hutch-run/hutch/guests/sdk."
 
 // guestMessage is the message under which the registry logs what tools log.
 const guestMessage = "tool log"
@@ -178,7 +205,10 @@ func (h guestLines) Handle(ctx context.Context, r slog.Record) error {
 		fields[a.Key] = a.Value.String()
 		return true
 	})
-	for line := range strings.Lines(fields["line"]) { // a panic has many
+	for line := range strings.Lines(fields["line"]) {
+		if h.trace.hides(line) {
+			continue
+		}
 		h.say.line("%s: %s", fields["tool"], strings.ReplaceAll(line, "\t", "  "))
 	}
 	return nil
@@ -186,10 +216,10 @@ func (h guestLines) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs keeps the wrapper.
 func (h guestLines) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return guestLines{h.Handler.WithAttrs(attrs), h.say}
+	return guestLines{h.Handler.WithAttrs(attrs), h.say, h.trace}
 }
 
 // WithGroup keeps the wrapper.
 func (h guestLines) WithGroup(name string) slog.Handler {
-	return guestLines{h.Handler.WithGroup(name), h.say}
+	return guestLines{h.Handler.WithGroup(name), h.say, h.trace}
 }
