@@ -31,9 +31,17 @@ func (a *App) logChanges(before, after []registry.Module) {
 			a.log.Info("module replaced", "module", m.Name, "folder", m.Source, "from", versionOf(old), "to", versionOf(m), "tools", toolNames(m), "status", string(m.Status))
 		}
 	}
+	there := map[string]bool{}
+	for _, m := range after {
+		there[key(m)] = true
+	}
 	for _, m := range before { // in their order
-		if _, gone := was[key(m)]; gone {
+		_, served := was[key(m)]
+		switch {
+		case served:
 			a.log.Info("module removed", "module", m.Name, "folder", m.Source, "version", versionOf(m), "tools", toolNames(m))
+		case !there[key(m)]: // nothing of it served, so there are no tools to name
+			a.log.Info("module removed", "module", m.Name, "folder", m.Source, "status", string(m.Status))
 		}
 	}
 }

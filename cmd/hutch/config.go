@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -137,9 +139,13 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 // finish checks what no single source can and fills in what depends on the
 // machine.
 func (cfg *Config) finish(env func(string) string) error {
-	for _, dir := range cfg.Tools {
+	for i, dir := range cfg.Tools {
 		if dir == "" {
 			return usagef("%s: an empty folder name", cfg.toolsFrom)
+		}
+		var err error
+		if cfg.Tools[i], err = expandHome(dir, env); err != nil {
+			return usagef("%s %s: %w", cfg.toolsFrom, quoted(dir), err)
 		}
 	}
 	if cfg.stateNamed = cfg.State != ""; !cfg.stateNamed {
@@ -149,12 +155,33 @@ func (cfg *Config) finish(env func(string) string) error {
 		}
 		cfg.State = dir
 	}
-	dir, err := filepath.Abs(cfg.State)
+	dir, err := expandHome(cfg.State, env)
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
 	if err != nil {
 		return usagef("state %s: %w", quoted(cfg.State), err)
 	}
 	cfg.State = dir
 	return nil
+}
+
+// atHome reports whether a folder is named from the home folder, as a shell does:
+// in a file, a variable or behind a "=" no shell has replaced it.
+func atHome(dir string) bool {
+	return dir == "~" || strings.HasPrefix(dir, "~/") || strings.HasPrefix(dir, "~"+string(filepath.Separator))
+}
+
+// expandHome returns dir with the home folder in it.
+func expandHome(dir string, env func(string) string) (string, error) {
+	if !atHome(dir) {
+		return dir, nil
+	}
+	home := cmp.Or(env("HOME"), env("USERPROFILE"))
+	if !filepath.IsAbs(home) {
+		return "", errors.New("no home folder is known: write the whole path")
+	}
+	return filepath.Join(home, dir[1:]), nil
 }
 
 // checkAddr accepts host:port with a loopback host. hutch has no tokens yet, so

@@ -104,8 +104,11 @@ func foldersIn(path string, v *strictyaml.Node) ([]string, error) {
 
 func folderIn(path string, v *strictyaml.Node) (string, error) {
 	dir, err := v.Text()
-	if err != nil || filepath.IsAbs(dir) {
+	if err != nil || filepath.IsAbs(dir) || atHome(dir) {
 		return dir, err
 	}
-	return filepath.Join(filepath.Dir(path), dir), nil
+	if dir = filepath.Join(filepath.Dir(path), dir); atHome(dir) {
+		dir = "." + string(filepath.Separator) + dir // it was written so, to mean a folder called ~
+	}
+	return dir, nil
 }

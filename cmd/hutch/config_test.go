@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,22 @@ func TestConfigPrecedence(t *testing.T) {
 				t.Errorf("timeout %v, want %v", got.Limits.Call.Wall, c.wall)
 			}
 		})
+	}
+}
+
+// No shell replaces a ~ in a file, in a variable, or behind a "=".
+func TestConfigOfTheHomeFolder(t *testing.T) {
+	cfg, err := readConfig(t, "tools: [~/a, ~b, ./~/c]\nstate: ~/s\n", nil)
+	if err != nil || !slices.Equal(cfg.Tools, []string{"/home/ann/a", "~b", "./~/c"}) || cfg.State != "/home/ann/s" {
+		t.Errorf("file: %q, %q, %v", cfg.Tools, cfg.State, err)
+	}
+	cfg, err = readConfig(t, "", map[string]string{"HUTCH_STATE": "~"}, "--tools=~/a")
+	if err != nil || !slices.Equal(cfg.Tools, []string{"/home/ann/a"}) || cfg.State != "/home/ann" {
+		t.Errorf("elsewhere: %q, %q, %v", cfg.Tools, cfg.State, err)
+	}
+	_, err = readConfig(t, "", map[string]string{"HOME": ""}, "--tools=~/a")
+	if err == nil || err.Error() != `--tools "~/a": no home folder is known: write the whole path` {
+		t.Errorf("homeless: %v", err)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestCrowdedFolderIsTold(t *testing.T) {
 		t.Errorf("doctor: %+v", f)
 	}
 	must(t, os.Remove(filepath.Join(tools, "0.wasm")))
-	if f := checkToolFolder(tools); f.Status != verdictOK || !strings.HasSuffix(f.Found, "10000 modules") {
+	if f := checkToolFolder(tools); f.Status != verdictOK || !strings.HasSuffix(f.Found, "10000 files") {
 		t.Errorf("doctor, with room: %+v", f)
 	}
 }

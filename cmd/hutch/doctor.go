@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/reload"
 )
 
@@ -154,7 +157,7 @@ func checkCache(_ context.Context, who patient) []finding {
 	if err != nil {
 		return []finding{{"cache folder", verdictFail, err.Error(), "rm -r " + shellWord(state{who.cfg.State}.cache())}}
 	}
-	return []finding{{"cache folder", verdictOK, fmt.Sprintf("%d files, %s", files, formatSize(size)), ""}}
+	return []finding{{"cache folder", verdictOK, plural(files, "file", "files") + ", " + formatSize(size), ""}}
 }
 
 func tryWriting(dir string) (err error) {
@@ -167,12 +170,59 @@ func tryWriting(dir string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-func checkToolFolders(_ context.Context, who patient) []finding {
+func checkToolFolders(ctx context.Context, who patient) []finding {
+	modules := loadedModules(ctx, who)
 	var out []finding
 	for _, dir := range who.cfg.Tools {
-		out = append(out, checkToolFolder(dir))
+		f := checkToolFolder(dir)
+		if f.Status == verdictOK {
+			f = f.graded(dir, modules, who.cfg)
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+// maxLoading bounds how long the modules are waited for that are not known yet.
+const maxLoading = 30 * time.Second
+
+// loadedModules are the modules of all folders as serve would have them; none if
+// they cannot be loaded, which other checks say, or not in time.
+func loadedModules(ctx context.Context, who patient) []registry.Module {
+	ctx, cancel := context.WithTimeout(ctx, maxLoading)
+	defer cancel()
+	app, err := NewApp(who.cfg, who.p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil
+	}
+	err = app.Load(ctx)
+	modules := app.modules.Modules()
+	if errors.Join(err, app.Close()) != nil {
+		return nil
+	}
+	return modules
+}
+
+// graded adds what became of the modules in a folder: files that nobody can use are
+// worth a warning.
+func (f finding) graded(dir string, modules []registry.Module, cfg Config) finding {
+	count := map[tool.Status]int{}
+	for _, m := range modules {
+		if m.Source == dir {
+			count[m.Status]++
+		}
+	}
+	var parts []string
+	for _, s := range []tool.Status{tool.Ready, tool.Held, tool.Rejected} {
+		if count[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[s], s))
+		}
+	}
+	f.Found += prefixed(": ", strings.Join(parts, ", "))
+	if count[tool.Held]+count[tool.Rejected] > 0 {
+		f.Status, f.Do = verdictWarn, "hutch tools list"+cfg.flags()
+	}
+	return f
 }
 
 func checkToolFolder(dir string) finding {
@@ -190,7 +240,7 @@ func checkToolFolder(dir string) finding {
 				modules++
 			}
 		}
-		f.Status, f.Found = verdictOK, fmt.Sprintf("%s, %d modules", dir, modules)
+		f.Status, f.Found = verdictOK, dir+", "+plural(modules, "file", "files")
 		if modules > reload.MaxFiles {
 			f.Status, f.Do = verdictWarn, "move some of them to a folder of their own, with another --tools DIR"
 			f.Found = reload.Crowded{Folder: dir, Files: modules, Most: reload.MaxFiles}.String()

@@ -36,6 +36,12 @@ func TestServeLogsWhatHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.says(t, `level=INFO msg="module removed" module=hi\.wasm folder=tools version="1\.1\.0 [0-9a-f]{12}" tools=hi$`)
+	put([]byte("broken"))
+	p.says(t, `level=WARN msg="module rejected" module=hi\.wasm folder=tools status=rejected reason=`)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	p.says(t, `level=INFO msg="module removed" module=hi\.wasm folder=tools status=rejected$`)
 
 	session, err := connectTo(t.Context(), url, func() {})
 	if err != nil {
