@@ -11,7 +11,7 @@ import (
 
 // soon is how long the check of a hostile module may take. What it is kept from,
 // a compilation of tens of seconds, is well above; what is promised, 50 ms, is
-// measured elsewhere, since a busy machine with the race detector takes ten times
+// measured by make bench, since a busy machine with the race detector takes ten times
 // as long.
 const soon = 5 * time.Second
 
