@@ -3,6 +3,7 @@
 package reload
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,4 +59,44 @@ func TestF17_SharedFileIsWarnedOfOnce(t *testing.T) {
 			t.Errorf("warned %d times, want once: %s", n, &s.log)
 		}
 	})
+}
+
+// ownedBy is what a file's owner and mode would say, since only root can give a
+// file away.
+type ownedBy struct {
+	fs.FileInfo
+	mode fs.FileMode
+	sys  any
+}
+
+func (o ownedBy) Mode() fs.FileMode { return o.mode }
+func (o ownedBy) Sys() any          { return o.sys }
+
+func TestF17_OwnerAndModeSayWhoElseCanWrite(t *testing.T) {
+	const (
+		anyone  = "anyone on this machine can write to it"
+		another = "it belongs to another user"
+	)
+	owner := func(uid int) *syscall.Stat_t { return &syscall.Stat_t{Uid: uint32(uid)} }
+	me := os.Geteuid()
+	for name, c := range map[string]struct {
+		mode fs.FileMode
+		sys  any
+		want string
+	}{
+		"mine":                           {0o644, owner(me), ""},
+		"root's":                         {0o644, owner(0), ""},
+		"another user's":                 {0o644, owner(me + 1), another},
+		"another user's, read only":      {0o444, owner(me + 1), another},
+		"another user's folder":          {fs.ModeDir | 0o700, owner(me + 1), another},
+		"mine, and anyone may write":     {0o646, owner(me), anyone},
+		"root's, and anyone may write":   {fs.ModeDir | 0o777, owner(0), anyone},
+		"a folder for all, sticky":       {fs.ModeDir | fs.ModeSticky | 0o777, owner(0), anyone},
+		"no owner is known":              {0o644, nil, ""},
+		"no owner, and anyone may write": {0o602, nil, anyone},
+	} {
+		if got := exposure(ownedBy{mode: c.mode, sys: c.sys}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }
