@@ -14,7 +14,8 @@ import (
 func (in inspection) advice(body []byte, cfg Config) string {
 	switch {
 	case in.Status == tool.Held && strings.HasPrefix(in.Reason, "quarantined:"):
-		return "replace the file, or: hutch tools release " + shellWord(in.Module) + cfg.stateFlag()
+		const release = "hutch tools release " // the reason ends with it, and whom
+		return "replace the file, or: " + in.Reason[max(0, strings.LastIndex(in.Reason, release)):] + cfg.stateFlag()
 	case in.Status == tool.Held:
 		return "nothing can be granted in this version; use a build of it that asks for nothing"
 	case in.Status != tool.Rejected:

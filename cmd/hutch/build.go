@@ -156,7 +156,7 @@ func sourceOf(arg string) (src source, err error) {
 	if err != nil {
 		return src, err
 	}
-	name += moduleSuffix
+	name = strings.TrimSuffix(name, moduleSuffix) + moduleSuffix // of a folder x.wasm too
 	return source{name: name, file: filepath.Join(target.dir, name), target: &target}, nil
 }
 

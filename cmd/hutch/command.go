@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -69,18 +70,42 @@ func prepare(commands []*cli.Command) {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
-	return usagef("%s", flagProblem(c, err.Error())).withHint("hutch help%s", prefixed(" ", strings.Join(commandPath(c), " ")))
+	problem := usagef("%s", flagProblem(c, err.Error()))
+	if name, ok := strings.CutPrefix(err.Error(), unknownFlag); ok {
+		if like := likeFlag(c, name); like != "" {
+			return problem.withHint("did you mean --%s?", like)
+		}
+	}
+	return problem.withHint("hutch help%s", prefixed(" ", strings.Join(commandPath(c), " ")))
 }
+
+// likeFlag returns which flag of a command an unknown one may have been meant for.
+func likeFlag(c *cli.Context, name string) string {
+	var names []string
+	for _, flag := range c.Command.Flags {
+		names = append(names, flag.Names()...)
+	}
+	return nearest(names, name, 2)
+}
+
+// unknownFlag is how package flag says it.
+const unknownFlag = "flag provided but not defined: -"
+
+// badBool is how package flag says that a switch has a value that is none.
+var badBool = regexp.MustCompile(`^invalid boolean value "(.*)" for -([a-z-]+): `)
 
 // flagProblem says what package flag found, with flags as they were typed.
 func flagProblem(c *cli.Context, text string) string {
 	for prefix, better := range map[string]string{
-		"flag provided but not defined: -": "no flag %s",
-		"flag needs an argument: -":        "%s needs a value",
+		unknownFlag:                 "no flag %s",
+		"flag needs an argument: -": "%s needs a value",
 	} {
 		if name, ok := strings.CutPrefix(text, prefix); ok {
 			return fmt.Sprintf(better, typedFlag(c, name))
 		}
+	}
+	if m := badBool.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s %s: write --%s, or --%s=false", typedFlag(c, m[2]), quoted(m[1]), m[2], m[2])
 	}
 	return text
 }

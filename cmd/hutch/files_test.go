@@ -109,3 +109,14 @@ func TestEmbeddedSources(t *testing.T) {
 		}
 	}
 }
+
+// A folder of sources may be called x.wasm; what is built from it is called that too.
+func TestFolderCalledLikeAModule(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "x.wasm")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/x\n"), 0o600))
+	src, err := sourceOf(dir)
+	if err != nil || src.name != "x.wasm" || src.file != filepath.Join(dir, "x.wasm") {
+		t.Errorf("%+v, %v", src, err)
+	}
+}

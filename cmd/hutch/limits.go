@@ -71,7 +71,10 @@ func (b bounds) or(word string, field func(*Limits) *int) bounds {
 			*field(l) = 0
 			return nil
 		}
-		return b.set(l, s)
+		if err := b.set(l, s); err != nil {
+			return fmt.Errorf("%w, or %s", err, word)
+		}
+		return nil
 	}}
 }
 

@@ -91,6 +91,11 @@ func TestQuarantineAndRelease(t *testing.T) {
 		t.Errorf("metrics: %s", metrics)
 	}
 
+	for _, like := range []string{"e", "w.wasm"} {
+		if _, err = s.command(t, "tools", "release", like, "--state", s.app.cfg.State); hintOf(err) != "did you mean e.wasm?" {
+			t.Errorf("release of %s: %v, hint %q", like, err, hintOf(err))
+		}
+	}
 	out, err = s.command(t, "tools", "release", "e.wasm", "--state", s.app.cfg.State)
 	if err != nil || !strings.HasPrefix(out, "released e.wasm (sha256:") {
 		t.Errorf("release: %q, %v", out, err)

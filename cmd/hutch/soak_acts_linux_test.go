@@ -199,7 +199,7 @@ func misbehaving() []misbehaviour {
 		{name: "host_call_flood", module: one(dialecttest.Op(abi.OpKVGet, 1_000_000, `{"key":"a"}`)), verdict: "held"},
 		{name: "sleeps", module: one(dialecttest.Sleep(time.Minute)), call: wall},
 		{name: "trap", module: one(dialecttest.Trap()), call: "trapped: unreachable: "},
-		{name: "exits", module: one(dialecttest.Exit(3)), call: "left with exit code 3: "},
+		{name: "exits", module: one(dialecttest.Exit(3)), call: "left with exit code 3"},
 		{name: "exponential", module: one(dialecttest.Exponential()), call: wall},
 		{name: "grows", module: one(dialecttest.Grow(60_000)), call: "no memory"},
 		{name: "lies", module: one(dialecttest.Import("hutch:host", "output_write", "ii", "i", -256, -1)), call: "answered what it may not: "},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -79,7 +80,10 @@ func readArguments(c *cli.Context, p program, arg string) ([]byte, error) {
 		return nil, usagef("arguments: %w", err)
 	}
 	if err := rawjson.Check(body, rawjson.MaxDepth); err != nil {
-		return nil, usagef("arguments: %w", err).withHint("write a JSON object, in quotes: '{\"text\":\"hello\"}'")
+		if !strings.HasPrefix(arg, "@") && arg != "-" && !strings.HasPrefix(strings.TrimSpace(arg), "{") {
+			err = fmt.Errorf("%s is no JSON object", quoted(arg))
+		}
+		return nil, usagef("arguments: %w", err).withHint("write a JSON object, in quotes: '%s'", objectLike(arg))
 	}
 	if trimmed := bytes.TrimSpace(body); trimmed[0] != '{' {
 		return nil, usagef("arguments: %s is no JSON object", quoted(string(trimmed))).
@@ -87,6 +91,18 @@ func readArguments(c *cli.Context, p program, arg string) ([]byte, error) {
 	}
 	return body, nil
 }
+
+// objectLike is an example of arguments: of arg itself, if that is NAME=VALUE.
+func objectLike(arg string) string {
+	name, value, ok := strings.Cut(arg, "=")
+	if !ok || !plainWord.MatchString(name) || !plainWord.MatchString(value) {
+		name, value = "text", "hello"
+	}
+	return fmt.Sprintf(`{"%s":"%s"}`, name, value)
+}
+
+// plainWord needs no quotes, neither in JSON nor in a shell.
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,40}$`)
 
 func readArgumentFile(path string) (_ []byte, err error) {
 	f, err := os.Open(path)
@@ -127,16 +143,20 @@ func (a *App) callError(name string, err error) error {
 	if !errors.Is(err, tool.ErrNotFound) {
 		return err
 	}
-	unusable := 0
+	unusable, names := 0, []string{}
 	for _, m := range a.modules.Modules() {
 		if m.Serving == "" {
 			unusable++
 		}
 		for _, t := range m.Tools {
+			names = append(names, t.Published.Name)
 			if t.Published.Name == name && t.Status == tool.Held {
 				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect%s %s", a.cfg.flags(), shellWord(m.Name))
 			}
 		}
+	}
+	if like := nearest(names, name, 2); like != "" {
+		return hinted(err, "did you mean %s?", shellWord(like))
 	}
 	if unusable > 0 {
 		return fmt.Errorf("%w: %s; %s not be loaded, see: hutch tools list%s", err, a.cfg.lookedIn(), plural(unusable, "module could", "modules could"), a.cfg.flags())

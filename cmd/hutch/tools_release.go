@@ -40,6 +40,13 @@ func runToolsRelease(c *cli.Context, p program) error {
 		return fmt.Errorf("release %s: %w", quoted(name), err)
 	}
 	if len(released) == 0 {
+		like, err := likeQuarantined(st.quarantine(), name)
+		if err != nil {
+			return fmt.Errorf("release %s: %w", quoted(name), err)
+		}
+		if like != "" {
+			return hinted(fmt.Errorf("release %s: no such module is quarantined", quoted(name)), "did you mean %s?", shellWord(like))
+		}
 		return hinted(fmt.Errorf("release %s: no such module is quarantined", quoted(name)), "hutch tools list")
 	}
 	for _, r := range released {
@@ -48,4 +55,19 @@ func runToolsRelease(c *cli.Context, p program) error {
 		}
 	}
 	return nil
+}
+
+// likeQuarantined returns which quarantined module name may have been meant for.
+func likeQuarantined(dir, name string) (string, error) {
+	all, err := registry.QuarantinedIn(dir)
+	var names []string
+	for _, q := range all {
+		if q.Module == name+moduleSuffix {
+			return q.Module, nil
+		}
+		if q.Module != "" {
+			names = append(names, q.Module)
+		}
+	}
+	return nearest(names, name, 2), err
 }

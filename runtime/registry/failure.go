@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -64,7 +65,8 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 			what, limit = abi.OneLine(f.Text, maxFailureText), f.Limit
 		}
 		text := fmt.Sprintf("tool %q: %s", name, what)
-		if row.next != "" {
+		// What a tool leaves with may be about these arguments alone: no advice.
+		if row.next != "" && !strings.HasPrefix(what, "left with exit code") {
 			text += ": " + row.next
 		}
 		return tool.Result{}, &callError{kind: row.kind, text: text, limit: limit}

@@ -192,6 +192,16 @@ func readQuarantine(dir string) (map[string]Quarantined, error) {
 	return found, nil
 }
 
+// QuarantinedIn returns the modules that are quarantined in dir, sorted by digest.
+func QuarantinedIn(dir string) ([]Quarantined, error) {
+	found, err := readQuarantine(dir)
+	var all []Quarantined
+	for _, digest := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, found[digest])
+	}
+	return all, err
+}
+
 // Release lets modules run again that were quarantined in dir: those whose file
 // was called name, or the one whose digest it is ("sha256:" may stand before it).
 // It returns what it released, sorted by digest; nothing is no error. A registry
