@@ -38,7 +38,7 @@ func (in inspection) advice(body []byte, cfg Config) string {
 // its last colon begins with what to do.
 func saysWhatToDo(reason string) bool {
 	last := strings.TrimSpace(reason[strings.LastIndex(reason, ":")+1:])
-	for _, verb := range []string{"rename ", "build ", "run "} {
+	for _, verb := range []string{"rename ", "build ", "run ", "choose "} {
 		if strings.HasPrefix(last, verb) {
 			return true
 		}

@@ -132,6 +132,11 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 		return r, err
 	}
 	r.fill(m)
+	names, err := p.reservedNames()
+	if err != nil {
+		return r, err
+	}
+	r.Warnings = append(r.Warnings, names.warnings(filepath.Base(r.File), m)...)
 	return r, writeAtomic(r.File, body)
 }
 

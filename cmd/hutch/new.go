@@ -52,6 +52,14 @@ func runNew(c *cli.Context, p program) error {
 		return err
 	}
 	s := scaffold{Name: name, Tool: strings.ReplaceAll(strings.ToLower(name), "-", "_")}
+	names, err := p.reservedNames()
+	if err != nil {
+		return err
+	}
+	if names.tools[s.Tool] != "" || names.files[name+moduleSuffix] != "" {
+		return usagef("name %s: it belongs to a module that comes with hutch", quoted(name)).
+			withHint("choose another name: hutch new my-%s", name)
+	}
 	s.Build, s.Call = cfg.recipe(s.Tool)
 	files, err := s.write(name)
 	if err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,9 +12,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 )
@@ -198,4 +203,64 @@ func skipUnlessRequired(t *testing.T, why string) {
 		t.Fatal(why)
 	}
 	t.Skip(why)
+}
+
+// shipping is a hutch that comes with one module, hash.wasm with the tool hash_data.
+func shipping(t *testing.T) (program, []byte) {
+	t.Helper()
+	const said = `{"tools":[{"name":"hash_data","description":"Hashes.","inputSchema":{"type":"object","properties":{}}}]}`
+	body, err := wasmbin.AppendCustom(greeter("hash_data", "x"), abi.ManifestSection, []byte(said))
+	must(t, err)
+	index := fmt.Sprintf(`[{"name":"hash.wasm","digest":%q,"size":%d}]`, digestOf(body), len(body))
+	set, err := toolswasm.Open(fstest.MapFS{"index.json": {Data: []byte(index)}, "hash.wasm": {Data: body}})
+	must(t, err)
+	home := t.TempDir()
+	env := func(name string) string { return map[string]string{"HOME": home}[name] }
+	return program{name: "hutch", stdout: unclosed{io.Discard}, stderr: unclosed{io.Discard}, env: env, environ: func() []string { return nil },
+		worker: workertest.Command(t), shipped: set}, body
+}
+
+// Who makes a module is told at once that its names are taken.
+func TestNamesOfShippedToolsAreReserved(t *testing.T) {
+	p, shipped := shipping(t)
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"hash_data", "hash-data", "hash"} {
+		err := runCommand(t.Context(), []string{"hutch", "new", name}, p)
+		if !errors.Is(err, errUsage) || hintOf(err) != "choose another name: hutch new my-"+name {
+			t.Errorf("new %s: %v, hint %q", name, err, hintOf(err))
+		}
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s was made", name)
+		}
+	}
+	bench := testBench(t)
+	build := func(body []byte, out string) []string {
+		t.Helper()
+		must(t, os.WriteFile("in.wasm", body, 0o600))
+		r, err := build(t.Context(), bench.cfg, p, &voice{w: io.Discard}, "in.wasm", out)
+		must(t, err)
+		return r.Warnings
+	}
+	own := build(greeter("hash_data", "y"), "hash.wasm")
+	if want := []string{
+		"a file named hash.wasm belongs to hutch and would not be served: choose another name",
+		"tool hash_data belongs to hutch, so the module would not be served: choose another name",
+	}; !slices.Equal(own, want) {
+		t.Errorf("build: %q", own)
+	}
+	if free := build(greeter("hash_other", "y"), "free.wasm"); len(free) > 0 {
+		t.Errorf("build with other names: %q", free)
+	}
+	names, err := p.reservedNames()
+	must(t, err)
+	itself := registry.Module{Digest: digestOf(shipped), Tools: []registry.Tool{{Published: tool.Spec{Name: "hash_data"}}}}
+	if got := names.warnings("hash.wasm", itself); len(got) > 0 {
+		t.Errorf("the module itself: %q", got)
+	}
+	var said bytes.Buffer
+	must(t, os.WriteFile("mine.wasm", greeter("hash_data", "y"), 0o600))
+	_, err = testModule(t.Context(), bench.cfg, p, &voice{w: &said}, "mine.wasm", "")
+	if err != nil || said.String() != "hutch: warning: tool hash_data belongs to hutch, so the module would not be served: choose another name\n" {
+		t.Errorf("test: %q, %v", said.String(), err)
+	}
 }

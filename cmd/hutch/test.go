@@ -99,7 +99,7 @@ func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, cal
 		return r, err
 	}
 	defer say.slowly("loading " + src.name + " into the sandbox")()
-	if r.Calls, err = replay(ctx, cfg, p, src, examples); err != nil {
+	if r.Calls, err = replay(ctx, cfg, p, say, src, examples); err != nil {
 		return r, err
 	}
 	failed := func(c callReport) bool { return !c.Passed }
@@ -130,7 +130,7 @@ func (s source) examples(say *voice, named string) ([]example, error) {
 
 // replay makes the calls in a sandbox of its own and returns what became of
 // each, never nil.
-func replay(ctx context.Context, cfg Config, p program, src source, examples []example) (out []callReport, err error) {
+func replay(ctx context.Context, cfg Config, p program, say *voice, src source, examples []example) (out []callReport, err error) {
 	bench, err := openWorkbench(cfg, p)
 	if err != nil {
 		return nil, err
@@ -143,6 +143,13 @@ func replay(ctx context.Context, cfg Config, p program, src source, examples []e
 	defer func() { err = errors.Join(err, tools.Close()) }()
 	if err := usable(m); err != nil {
 		return nil, err
+	}
+	names, err := p.reservedNames()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range names.warnings(src.name, m) {
+		say.line("warning: %s", w)
 	}
 	out = []callReport{}
 	for _, e := range examples {

@@ -18,7 +18,9 @@ func TestShippedNamesAreReserved(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.offers("a.wasm", "1", "hash"), w.offers("shipped/text.wasm", "2", "hash"))
 	w.says("shipped/text.wasm", tool.Ready, "")
-	w.says("a.wasm", tool.Rejected, "is already offered by text.wasm from shipped")
+	w.says("a.wasm", tool.Rejected, `tool "hash" of a.wasm belongs to hutch: choose another name`)
+	w.apply(w.offers("text.wasm", "1", "other"), w.offers("shipped/text.wasm", "2", "hash"))
+	w.says("tools/text.wasm", tool.Rejected, `a file named "text.wasm" belongs to hutch: choose another name`)
 }
 
 func TestLiveOwnerKeepsItsName(t *testing.T) {

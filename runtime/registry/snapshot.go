@@ -213,7 +213,13 @@ func (b *builder) rival(e *entry, m *mount) *rivalry {
 }
 
 func (r *rivalry) text() string {
-	if name, ok := strings.CutPrefix(r.claim, fileClaim); ok {
+	name, isFile := strings.CutPrefix(r.claim, fileClaim)
+	switch {
+	case isFile && r.has.Shipped:
+		return fmt.Sprintf("a file named %q belongs to hutch: choose another name", name)
+	case r.has.Shipped:
+		return fmt.Sprintf("tool %q of %s belongs to hutch: choose another name", name, r.want.Name)
+	case isFile:
 		return fmt.Sprintf("a file named %q serves already, from %s: rename or remove one of them", name, r.has.Source)
 	}
 	return fmt.Sprintf("tool %q of %s is already offered by %s from %s: rename or remove one of them",
