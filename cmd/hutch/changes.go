@@ -8,9 +8,13 @@ import (
 	"github.com/hutch-run/hutch/runtime/registry"
 )
 
-// logChanges says which modules came, were replaced and went between two looks
-// at what serves. What cannot be used the registry warns of itself.
-func (a *App) logChanges(before, after []registry.Module) {
+// logChanges says which modules came, were replaced and went since it last did.
+// What cannot be used the registry warns of itself.
+func (a *App) logChanges() {
+	a.loggedMu.Lock()
+	defer a.loggedMu.Unlock()
+	before, after := a.logged, a.modules.Modules()
+	a.logged = after
 	key := func(m registry.Module) string { return m.Source + "\x00" + m.Name }
 	was := map[string]registry.Module{}
 	for _, m := range before {

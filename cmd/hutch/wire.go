@@ -41,6 +41,9 @@ type App struct {
 	found atomic.Int64
 	// ready is closed when the first look at the folders has been applied.
 	ready chan struct{}
+	// logged is what served when that was last logged; nil before ready.
+	loggedMu sync.Mutex
+	logged   []registry.Module
 }
 
 // NewApp opens the state directory and builds what runs on it. Nothing is
@@ -121,17 +124,22 @@ func unjailed(err error) error {
 // there just before the start is in the first answer.
 func (a *App) Run(ctx context.Context) {
 	found := a.watcher.Scan(ctx)
-	a.apply(ctx, found)
+	<-a.offer(ctx, found)
 	if ctx.Err() != nil {
 		return
 	}
+	a.logged = a.modules.Modules() // what was there from the start is summed up
 	close(a.ready)
 	var chores sync.WaitGroup
 	defer chores.Wait()
 	chores.Go(func() { a.every(ctx, tidyEvery, a.prune) })
-	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx) }) })
+	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx); a.logChanges() }) })
 	chores.Go(func() { a.every(ctx, refreshEvery, func() { a.modules.Refresh(ctx) }) })
-	a.watcher.Run(ctx, func(found []tool.Candidate) { a.apply(ctx, found) })
+	a.watcher.Run(ctx, func(found []tool.Candidate) {
+		over := a.offer(ctx, found)
+		a.logChanges()
+		chores.Go(func() { a.guarded(func() { <-over; a.logChanges() }) })
+	})
 }
 
 // How often an [App] does what nothing asks it to.
@@ -172,21 +180,19 @@ func (a *App) guarded(chore func()) {
 
 // Load looks at the folders once, for a command that does not watch.
 func (a *App) Load(ctx context.Context) error {
-	a.apply(ctx, a.watcher.Scan(ctx))
+	<-a.offer(ctx, a.watcher.Scan(ctx))
 	if ctx.Err() == nil {
 		a.tidyCode() // nobody else does where hutch never serves
 	}
 	return ctx.Err()
 }
 
-func (a *App) apply(ctx context.Context, found []tool.Candidate) {
+// offer hands what was found to the registry, which closes over when all of it is
+// known or was replaced.
+func (a *App) offer(ctx context.Context, found []tool.Candidate) (over <-chan struct{}) {
 	all := append(slices.Clone(a.shipped), found...)
 	a.found.Store(int64(len(all)))
-	before := a.modules.Modules()
-	a.modules.Apply(ctx, all)
-	if a.Ready() == nil { // what was there from the start is summed up
-		a.logChanges(before, a.modules.Modules())
-	}
+	return a.modules.Offer(ctx, all)
 }
 
 // prune removes bytes that nobody has needed for long: neither found in a folder

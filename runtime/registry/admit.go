@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -66,46 +65,6 @@ func (r *Registry) decided(digest string, v verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.verdicts[digest] = v
-}
-
-// admitAll works out a verdict for each candidate, a few at a time, and calls
-// publish now and then while it waits: a module that takes long keeps nobody
-// from using the others.
-func (r *Registry) admitAll(ctx context.Context, candidates []tool.Candidate, publish func()) {
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		turns := make(chan struct{}, admissions)
-		var done sync.WaitGroup
-		for _, c := range candidates {
-			turns <- struct{}{}
-			done.Go(func() {
-				defer func() { <-turns }()
-				r.decided(c.Digest, r.admit(ctx, c))
-			})
-		}
-		done.Wait()
-	}()
-	tick := time.NewTicker(publishEvery)
-	defer tick.Stop()
-	for published := r.decisions(); ; {
-		select {
-		case <-finished:
-			return
-		case <-tick.C:
-			if n := r.decisions(); n != published {
-				published = n
-				publish()
-			}
-		}
-	}
-}
-
-// decisions is how many digests have a verdict.
-func (r *Registry) decisions() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.verdicts)
 }
 
 // admit reads a module and what it says about itself. It recovers, since what

@@ -6,11 +6,14 @@
 // a Call keeps to the version it found, however often the snapshot is swapped
 // meanwhile.
 //
-// Apply is the one writer of what is wanted: calls of it take turns. It admits
-// new modules in at most two goroutines of its own, which end before it
-// returns, then builds the next snapshot and swaps it in. A Call can swap too,
-// when it finds that a module does not describe itself as its manifest says.
-// Both build under mu, so snapshots follow each other in one order.
+// Apply, Offer, Retry and Refresh say what is wanted, one after the other under
+// applying, and none waits for modules that another one has read: the latest set
+// is published as far as it is known, and takes over what is still to be
+// admitted. That happens in at most two goroutines at a time, under a context
+// that Close ends and whose end it waits for; they, and a timer between them,
+// build the next snapshots and swap them in. A Call can swap too, when it finds
+// that a module does not describe itself as its manifest says. All build under
+// mu, so snapshots follow each other in one order.
 //
 // A digest is in use while a file of the snapshot or a running call is; both
 // are counted under usesMu. The last one to let go retires its worker. Files

@@ -238,23 +238,26 @@ func (r *Registry) Died(m worker.Module, how string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.closed.Load() {
-		r.publishLocked(r.current.Load(), r.wanted)
+		r.publishLocked(r.current.Load())
 	}
 }
 
 // Refresh looks whether another process quarantined or released a module, and
-// makes it so here.
-func (r *Registry) Refresh(ctx context.Context) {
+// makes it so here: at once for modules that are known, and over is closed when
+// those are admitted that were not, or a newer set of modules came.
+func (r *Registry) Refresh(ctx context.Context) (over <-chan struct{}) {
 	changed, err := r.quarantine.reload()
 	if err != nil {
 		r.o.Logger.Warn("quarantine not read", "error", err)
 	}
 	if !changed {
-		return
+		done := make(chan struct{})
+		close(done)
+		return done
 	}
 	r.applying.Lock()
 	defer r.applying.Unlock()
-	r.apply(ctx, r.lastWanted())
+	return r.begin(ctx, r.lastWanted())
 }
 
 // Quarantined returns the modules that are quarantined, in no particular order.

@@ -76,7 +76,7 @@ func TestReleaseIsNoticed(t *testing.T) {
 			w.dies(a, 3, "crash")
 			w.apply(a)
 			w.says("a.wasm", tool.Held, "3 by crash")
-			w.Refresh(t.Context())
+			<-w.Refresh(t.Context())
 			w.lists()
 			if released, err := Release(w.jail, "b.wasm"); err != nil || len(released) != 0 {
 				t.Errorf("released %v, %v", released, err)
@@ -85,7 +85,7 @@ func TestReleaseIsNoticed(t *testing.T) {
 			if err != nil || len(released) != 1 || released[0].Digest != a.Digest {
 				t.Fatalf("released %v, %v", released, err)
 			}
-			w.Refresh(t.Context())
+			<-w.Refresh(t.Context())
 			w.lists("a")
 			w.dies(a, 2, "crash") // it starts from nothing
 			w.lists("a")
@@ -107,7 +107,7 @@ func TestQuarantineIsShared(t *testing.T) {
 	w.start()
 	w.apply(a)
 	w.dies(a, 3, "memory")
-	other.Refresh(t.Context())
+	<-other.Refresh(t.Context())
 	if n := len(other.List(tool.Caller{})); n != 0 {
 		t.Errorf("the other still lists %d tools", n)
 	}
@@ -143,7 +143,7 @@ func TestDamagedQuarantineRecordsHold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.jail, "notes.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.Refresh(t.Context())
+	<-w.Refresh(t.Context())
 	w.apply(a)
 	w.says("a.wasm", tool.Held, "hutch tools release sha256:"+a.Digest)
 }
@@ -157,7 +157,7 @@ func TestQuarantineThatCannotBeSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.dies(a, 3, "crash")
-	w.Refresh(t.Context())
+	<-w.Refresh(t.Context())
 	w.lists()
 	if !strings.Contains(w.log.String(), "the next start will not know") {
 		t.Errorf("log: %s", w.log)
@@ -190,7 +190,7 @@ func TestHammerQuarantine(t *testing.T) {
 					if _, err := Release(w.jail, "a.wasm"); err != nil {
 						t.Error(err)
 					}
-					w.Refresh(t.Context())
+					<-w.Refresh(t.Context())
 				case 2:
 					w.Apply(t.Context(), []tool.Candidate{a, b})
 				default:
@@ -205,6 +205,6 @@ func TestHammerQuarantine(t *testing.T) {
 	if _, err := Release(w.jail, "a.wasm"); err != nil {
 		t.Error(err)
 	}
-	w.Refresh(t.Context())
+	<-w.Refresh(t.Context())
 	w.lists("a", "b")
 }

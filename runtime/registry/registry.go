@@ -71,11 +71,23 @@ type Registry struct {
 	current    atomic.Pointer[snapshot]
 	closed     atomic.Bool
 
-	applying sync.Mutex // taken before mu
+	// applying keeps sets in order while what is known of them is looked up. It
+	// is taken before mu, and never held while a module is read.
+	applying sync.Mutex
 
-	mu       sync.Mutex
-	wanted   []tool.Candidate
-	verdicts map[string]verdict // by digest: of everything wanted or serving
+	life    context.Context // ends with Close, and with it every admission
+	stop    context.CancelFunc
+	running sync.WaitGroup // admissions
+
+	mu        sync.Mutex
+	wanted    []tool.Candidate
+	verdicts  map[string]verdict // by digest: of everything wanted or serving
+	round     *round             // nil: nothing is waited for
+	queue     []tool.Candidate   // to be admitted, one a digest
+	admitting map[string]bool    // digests, whether still wanted or not
+	described []string           // digests admitted since a round settled
+	stale     bool               // there are verdicts that are not published
+	soon      *time.Timer        // until they are; nil: not set
 
 	usesMu sync.Mutex
 	uses   map[string]int // by digest: files and running calls
@@ -111,8 +123,10 @@ func New(o Options) (*Registry, error) {
 		cache:      descriptions{dir: o.CacheDir, maker: o.Build},
 		quarantine: q,
 		verdicts:   map[string]verdict{},
+		admitting:  map[string]bool{},
 		uses:       map[string]int{},
 	}
+	r.life, r.stop = context.WithCancel(context.Background())
 	r.subs.logger = o.Logger
 	r.current.Store(build(&snapshot{}, nil, nil, o.Policy))
 	return r, nil
@@ -123,40 +137,38 @@ func New(o Options) (*Registry, error) {
 // that serves. Shipped modules come first; else the order of candidates
 // decides who gets a name that two want, unless one of them has it already.
 //
-// If something has to be compiled first, what is known is published before it,
-// and what comes to be known while it lasts, so that it can be used. When ctx
-// ends, modules not yet admitted are reported as such, and the next Apply tries
-// them again. After Close it does nothing.
+// What is known is published before anything is waited for, and what comes to be
+// known while it lasts, so that it can be used. Apply returns when all is known,
+// or when a newer set took the place of this one. When ctx ends, modules not yet
+// admitted are reported as such, and the next Apply tries them again. After Close
+// it does nothing.
 func (r *Registry) Apply(ctx context.Context, candidates []tool.Candidate) {
-	r.applying.Lock()
-	defer r.applying.Unlock()
-	r.apply(ctx, shippedFirst(candidates))
+	<-r.Offer(ctx, candidates)
 }
 
-// apply does so with wanted in its final order. applying is held.
-func (r *Registry) apply(ctx context.Context, wanted []tool.Candidate) {
-	if r.closed.Load() {
-		return
-	}
-	base := r.current.Load()
-	unknown := r.recall(wanted)
-	if len(unknown) > 0 {
-		r.publish(base, wanted)
-		r.admitAll(ctx, unknown, func() { r.publish(base, wanted) })
-	}
-	r.publish(base, wanted)
-	r.retireUncallable(unknown)
-	r.forget()
+// Offer does what Apply does and does not wait: what is known is published when
+// it returns, and over is closed when Apply would have returned.
+func (r *Registry) Offer(ctx context.Context, candidates []tool.Candidate) (over <-chan struct{}) {
+	r.applying.Lock()
+	defer r.applying.Unlock()
+	return r.begin(ctx, shippedFirst(candidates))
 }
 
 // Retry tries again what failed for a reason that says nothing about the module,
 // such as a worker that was lost; without any it does nothing.
 func (r *Registry) Retry(ctx context.Context) {
+	if over := r.beginPassing(ctx); over != nil {
+		<-over
+	}
+}
+
+func (r *Registry) beginPassing(ctx context.Context) (over <-chan struct{}) {
 	r.applying.Lock()
 	defer r.applying.Unlock()
 	if wanted, again := r.passing(); again {
-		r.apply(ctx, wanted)
+		return r.begin(ctx, wanted)
 	}
+	return nil
 }
 
 // passing reports whether a verdict may be another next time, and what is wanted.
@@ -189,17 +201,11 @@ func (r *Registry) lastWanted() []tool.Candidate {
 	return r.wanted
 }
 
-// publish builds the next snapshot and swaps it in. Who had which name is read
-// from base: what Apply started from.
-func (r *Registry) publish(base *snapshot, wanted []tool.Candidate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.publishLocked(base, wanted)
-}
-
-func (r *Registry) publishLocked(base *snapshot, wanted []tool.Candidate) {
-	r.wanted = wanted
-	next := build(base, wanted, r.verdicts, r.o.Policy)
+// publishLocked builds the next snapshot and swaps it in. Who had which name is
+// read from base: what the round started from. mu is held.
+func (r *Registry) publishLocked(base *snapshot) {
+	r.stale = false
+	next := build(base, r.wanted, r.verdicts, r.o.Policy)
 	for _, e := range next.entries {
 		r.hold(e.mount)
 	}
@@ -243,13 +249,11 @@ func (r *Registry) condemn(digest string, why error) {
 		return
 	}
 	r.verdicts[digest] = verdict{err: why}
-	r.publishLocked(r.current.Load(), r.wanted)
+	r.publishLocked(r.current.Load())
 }
 
-// forget drops verdicts that nothing refers to any more.
+// forget drops verdicts that nothing refers to any more. mu is held.
 func (r *Registry) forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	used := map[string]bool{}
 	for _, c := range r.wanted {
 		used[c.Digest] = true
@@ -272,15 +276,14 @@ func (r *Registry) forget() {
 // retireUncallable ends what was started to describe modules that are of no use
 // now: refused ones, and those that lost a name to another. What failed in passing
 // keeps its place among the workers, and with it the pause it
-// has to make before the next attempt.
-func (r *Registry) retireUncallable(admitted []tool.Candidate) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range admitted {
-		if !r.verdicts[c.Digest].passing {
-			r.retireUnused(c.Digest)
+// has to make before the next attempt. mu is held.
+func (r *Registry) retireUncallable() {
+	for _, digest := range r.described {
+		if !r.verdicts[digest].passing {
+			r.retireUnused(digest)
 		}
 	}
+	r.described = nil
 }
 
 // retireUnused ends the worker of a digest that no version uses.
@@ -346,10 +349,11 @@ func (r *Registry) decide(c tool.Caller, m *mount, b *boundTool) tool.Decision {
 // has begun is not waited for.
 func (r *Registry) Subscribe(told func()) (stop func()) { return r.subs.add(told) }
 
-// Close ends what Subscribe started and refuses calls from now on. Running
-// calls go on. The second and later calls do nothing.
+// Close ends what Subscribe and Apply started and refuses calls from now on.
+// Running calls go on. The second and later calls do nothing.
 func (r *Registry) Close() error {
 	r.closed.Store(true)
+	r.end()
 	r.subs.close()
 	return nil
 }

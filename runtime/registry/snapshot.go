@@ -27,9 +27,13 @@ type entry struct {
 	mount     *mount // what serves; nil if nothing does
 	status    tool.Status
 	reason    string
+	// firm: all that came before it in the order was known when it got its names,
+	// so they are its own. Else one of those may still take them.
+	firm bool
 
 	next   *mount // what should serve
 	before *mount // what served until now and still may
+	keeps  bool   // before has its names for as long as it wants
 }
 
 // listed is a tool under its published name.
@@ -53,6 +57,7 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 		claimed:  map[string]*entry{},
 		reserved: map[string]*entry{},
 	}
+	loading := false
 	for _, c := range wanted {
 		key := keyOf(c)
 		if b.next.byKey[key] != nil {
@@ -62,6 +67,9 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 		b.next.entries = append(b.next.entries, e)
 		b.next.byKey[key] = e
 		b.propose(e, base.byKey[key])
+		e.keeps = e.before != nil && base.byKey[key].firm
+		e.firm = e.keeps || !loading
+		loading = loading || e.reason == reasonLoading
 	}
 	b.settleLive()
 	b.settleNew()
@@ -133,7 +141,7 @@ func (b *builder) judge(m *mount) tool.Decision {
 func (b *builder) settleLive() {
 	var changed []*entry
 	for _, e := range b.next.entries {
-		if e.before == nil {
+		if !e.keeps {
 			continue
 		}
 		for _, name := range claims(e.before) {
@@ -157,28 +165,38 @@ func (b *builder) settleLive() {
 		changed = waiting
 	}
 	for _, e := range b.next.entries {
-		if e.before == nil || e.mount != nil {
+		if !e.keeps || e.mount != nil {
 			continue
 		}
 		if e.next != nil {
 			e.reason = b.rival(e, e.next).text()
 		}
-		e.reason = fmt.Sprintf("serving the version before (sha256:%.12s…): %s", e.before.def.digest, e.reason)
-		b.settle(e, e.before)
+		b.settleBefore(e)
 	}
+}
+
+func (b *builder) settleBefore(e *entry) {
+	e.reason = fmt.Sprintf("serving the version before (sha256:%.12s…): %s", e.before.def.digest, e.reason)
+	b.settle(e, e.before)
 }
 
 // settleNew settles the rest, in order: first come, first served.
 func (b *builder) settleNew() {
 	for _, e := range b.next.entries {
-		if e.mount != nil || e.next == nil {
+		if e.mount != nil {
 			continue
 		}
-		if r := b.rival(e, e.next); r != nil {
+		if e.next != nil {
+			r := b.rival(e, e.next)
+			if r == nil {
+				b.settle(e, e.next)
+				continue
+			}
 			e.reason = r.text()
-			continue
 		}
-		b.settle(e, e.next)
+		if e.before != nil && b.rival(e, e.before) == nil {
+			b.settleBefore(e)
+		}
 	}
 }
 
@@ -243,7 +261,7 @@ func claims(m *mount) []string {
 func (b *builder) finish() {
 	n := b.next
 	for _, e := range n.entries {
-		e.next, e.before = nil, nil
+		e.next, e.before, e.keeps = nil, nil, false
 		if e.mount == nil {
 			if e.status == "" {
 				e.status = tool.Rejected

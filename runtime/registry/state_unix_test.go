@@ -55,13 +55,13 @@ func TestQuarantineRecordsThatAreNoFiles(t *testing.T) {
 		w := newWorld(t)
 		a := w.offers("a.wasm", "1", "a")
 		spoil(t, filepath.Join(w.jail, a.Digest+".json"), how)
-		w.Refresh(t.Context())
+		<-w.Refresh(t.Context())
 		w.apply(a)
 		w.says("a.wasm", tool.Held, "hutch tools release sha256:"+a.Digest)
 		if released, err := Release(w.jail, "sha256:"+a.Digest); err != nil || len(released) != 1 {
 			t.Errorf("%s: released %v, %v", name, released, err)
 		}
-		w.Refresh(t.Context())
+		<-w.Refresh(t.Context())
 		w.says("a.wasm", tool.Ready, "")
 	}
 }

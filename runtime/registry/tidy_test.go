@@ -53,7 +53,7 @@ func TestOldQuarantineRecordsAreTidied(t *testing.T) {
 	there, gone := w.offers("there.wasm", "1", "a"), strings.Repeat("b", 64)
 	age(t, filepath.Join(w.jail, there.Digest+".json"), quarantineTTL+time.Hour)
 	age(t, filepath.Join(w.jail, gone+".json"), quarantineTTL-time.Hour)
-	w.Refresh(t.Context())
+	<-w.Refresh(t.Context())
 	w.apply(there)
 	w.Tidy()
 	if n := len(strings.Fields(left(t, w.jail))); n != 2 {
@@ -67,7 +67,7 @@ func TestOldQuarantineRecordsAreTidied(t *testing.T) {
 	if _, err := tidy(w.jail, recordName, quarantineTTL, maxOrphans, nil); err != nil || left(t, w.jail) == "" {
 		t.Errorf("a process that looks at other folders dropped the record: %v", err)
 	}
-	w.Refresh(t.Context())
+	<-w.Refresh(t.Context())
 	w.says("there.wasm", tool.Held, "hutch tools release")
 	if held := w.Quarantined(); len(held) != 1 {
 		t.Errorf("held: %v", held)
