@@ -378,7 +378,7 @@ func TestBadCommand(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewPool(Options{CacheDir: filepath.Join(file, "cache")}); err == nil || !strings.Contains(err.Error(), "worker cache: ") {
+	if _, err := NewPool(Options{Command: []string{os.Args[0], Arg}, CacheDir: filepath.Join(file, "cache")}); err == nil || !strings.Contains(err.Error(), "worker cache: ") {
 		t.Errorf("a cache folder that cannot be: %v", err)
 	}
 	// Something that is no program: it passes for a command until it is started.
