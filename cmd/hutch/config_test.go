@@ -120,7 +120,7 @@ func TestConfigIndentedWithTabs(t *testing.T) {
 		t.Errorf("another mistake: %v", err)
 	}
 	_, err = readConfig(t, "limits: {calls_at_once: 0}\n", nil)
-	if err == nil || !strings.HasSuffix(err.Error(), "limits.calls_at_once: 0: allowed are 1 to 1000, or auto") {
+	if err == nil || !strings.HasSuffix(err.Error(), "limits.calls_at_once: 0: allowed are auto, 1 to 1000") {
 		t.Error(err)
 	}
 }
@@ -186,7 +186,7 @@ func TestConfigErrors(t *testing.T) {
 		{"zero time", "limits: {timeout: 0}\n", `hutch.yaml:1: limits.timeout: "0": a duration is a number and ms, s, m or h, such as 30s`},
 		{"negative time", "limits: {timeout: -1s}\n", "hutch.yaml:1: limits.timeout: -1s: allowed are 1ms to 1h"},
 		{"long time", "limits: {timeout: 2h}\n", "hutch.yaml:1: limits.timeout: 2h: allowed are 1ms to 1h"},
-		{"calls at once", "limits: {calls_at_once: 1001}\n", "hutch.yaml:1: limits.calls_at_once: 1001: allowed are 1 to 1000, or auto"},
+		{"calls at once", "limits: {calls_at_once: 1001}\n", "hutch.yaml:1: limits.calls_at_once: 1001: allowed are auto, 1 to 1000"},
 		{"no queue", "limits: {queue: 0}\n", "hutch.yaml:1: limits.queue: 0: allowed are 1 to 1000000"},
 		{"part of a second", "limits: {heartbeat: 1500ms}\n", "hutch.yaml:1: limits.heartbeat: 1500ms: allowed are 1s to 1h, whole seconds"},
 		{"slow heart", "limits: {heartbeat: 3601s}\n", "hutch.yaml:1: limits.heartbeat: 3601s: allowed are 1ms to 1h"},

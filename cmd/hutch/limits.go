@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -72,7 +73,7 @@ func (b bounds) or(word string, field func(*Limits) *int) bounds {
 			return nil
 		}
 		if err := b.set(l, s); err != nil {
-			return fmt.Errorf("%w, or %s", err, word)
+			return errors.New(strings.Replace(err.Error(), "allowed are ", "allowed are "+word+", ", 1))
 		}
 		return nil
 	}}

@@ -34,7 +34,7 @@ func TestLimitsHelpIsWhatIsChecked(t *testing.T) {
 		for _, value := range outside(t, least, most) {
 			if err := key.set(&Limits{}, value); err == nil || !strings.HasPrefix(err.Error(), value+": allowed are ") {
 				t.Errorf("%s: %s: %v", key.name, value, err)
-			} else if row[4] == "" && !strings.HasSuffix(err.Error(), ": allowed are "+least+" to "+most) {
+			} else if row[4] == "" && !strings.HasSuffix(err.Error(), ": allowed are "+row[1]+least+" to "+most) {
 				t.Errorf("%s: help says %s to %s, the error %v", key.name, least, most, err)
 			}
 		}
