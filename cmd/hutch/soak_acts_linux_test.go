@@ -91,6 +91,9 @@ func soakActs(t *testing.T, seed uint64) (all []act) {
 			raw = append(raw, wasmbintest.Hostile{Name: h.Name + "-tool", Bytes: h.Bytes("refused"), Reason: h.Reason})
 		}
 	}
+	for i := range raw { // some are there twice, and acts may stand beside each other
+		raw[i].Name = fmt.Sprint(i, "-", raw[i].Name)
+	}
 	for part := range slices.Chunk(raw, 10) {
 		all = append(all, rawAct(part))
 	}
