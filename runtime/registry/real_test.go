@@ -26,19 +26,26 @@ func (ready) Decide(tool.Caller, tool.Module, tool.Spec) tool.Decision {
 	return tool.Decision{Status: tool.Ready}
 }
 
-// From files in a folder to answers of guests in worker processes: dropped,
-// replaced, broken, deleted, and the same again after a restart.
-func TestFolderToAnswer(t *testing.T) {
-	tools, state := t.TempDir(), t.TempDir()
+// newPool runs real workers until the test ends, over the code kept in state.
+func newPool(t *testing.T, state string) *worker.Pool {
+	t.Helper()
 	pool, err := worker.NewPool(worker.Options{Command: workertest.Command(t), CacheDir: filepath.Join(state, "compiled")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return pool
+}
+
+// From files in a folder to answers of guests in worker processes: dropped,
+// replaced, broken, deleted, and the same again after a restart.
+func TestFolderToAnswer(t *testing.T) {
+	tools, state := t.TempDir(), t.TempDir()
+	pool := newPool(t, state)
 	drop := func(name string, m dialecttest.Module) {
 		if err := os.WriteFile(filepath.Join(tools, name), m.Bytes(), 0o600); err != nil {
 			t.Fatal(err)

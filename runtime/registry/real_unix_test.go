@@ -13,8 +13,6 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/registry"
-	"github.com/hutch-run/hutch/runtime/worker"
-	"github.com/hutch-run/hutch/runtime/worker/workertest"
 )
 
 // Whatever becomes of the kept bytes of a module whose file is whole, no call
@@ -29,15 +27,7 @@ func TestDamagedModulesCostNoCall(t *testing.T) {
 		"symlink":     func(path string) error { return errors.Join(os.Remove(path), os.Symlink("/dev/zero", path)) },
 	}
 	tools, state := t.TempDir(), t.TempDir()
-	pool, err := worker.NewPool(worker.Options{Command: workertest.Command(t), CacheDir: filepath.Join(state, "compiled")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := pool.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	pool := newPool(t, state)
 	if err := os.WriteFile(filepath.Join(tools, "echo.wasm"), dialecttest.Module{}.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -210,47 +210,37 @@ func TestE23_E24_ManyModulesOverOneFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	cached(t, dir)
 	for range 5 {
-		var wg sync.WaitGroup
-		for range 32 {
-			wg.Go(func() {
-				m, err := Compile(context.Background(), counter, Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if out, _, err := run(t, m); err != nil || out != counted {
-					t.Errorf("%q, %v", out, err)
-				}
-				if err := m.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		runAtOnce(t, dir, 32)
 	}
+}
+
+// runAtOnce compiles, runs and closes as many modules over one folder.
+func runAtOnce(t *testing.T, dir string, modules int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range modules {
+		wg.Go(func() {
+			m, err := Compile(context.Background(), counter, Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if out, _, err := run(t, m); err != nil || out != counted {
+				t.Errorf("%q, %v", out, err)
+			}
+			if err := m.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Two files with the same code compile into one folder, at once if they can.
 func TestE24_FirstUseOfAColdFolder(t *testing.T) {
 	for range 10 {
 		dir := filepath.Join(t.TempDir(), "cache")
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				m, err := Compile(context.Background(), counter, Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if out, _, err := run(t, m); err != nil || out != counted {
-					t.Errorf("%q, %v", out, err)
-				}
-				if err := m.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		runAtOnce(t, dir, 16)
 		if log := cached(t, dir); log != "" {
 			t.Errorf("the folder is not whole afterwards: %s", log)
 		}
