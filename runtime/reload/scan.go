@@ -209,16 +209,17 @@ func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file) erro
 	if errors.Is(err, errMoving) {
 		return err
 	}
-	if why := exposure(fi); why != "" {
-		w.o.Logger.Warn("module file is not yours alone", "file", name, "folder", f.path, "error", why)
+	var keep *keepError
+	unkept := errors.As(err, &keep)
+	if why := exposure(fi); why != "" && !unkept { // else it would be said at each look
+		w.o.Logger.Warn("module file is not yours alone", "module", name, "folder", f.path, "error", why)
 	}
 	v.known, v.read = true, fi
 	v.candidate = tool.Candidate{Name: name, Source: f.path, Digest: digest, Size: fi.Size()}
 	if err != nil {
 		v.candidate.Digest, v.candidate.Err = "", withoutPath(err)
 	}
-	var keep *keepError
-	if errors.As(err, &keep) {
+	if unkept {
 		v.read = nil // the next look tries again
 	}
 	return nil

@@ -17,10 +17,11 @@ type interest struct {
 // maxLinks bounds the symlinks on the way to a folder, like the kernel does.
 const maxLinks = 40
 
-// interests returns what has to be watched to notice that a tool folder, or what
-// its path means, changes: the folder itself and the one that it is in, and the
-// folder of each symlink on the way. Of a missing folder it is the nearest one
-// above that is there. Paths are real ones, so that a folder has one name.
+// interests returns what has to be watched to notice soon that a tool folder
+// changes, or that its path leads to another: the folder itself and the one that it
+// is in, and the folder of each symlink on the way. Of a missing folder it is the
+// nearest one above that is there. A real folder further up that is renamed waits for
+// the rescan. Paths are real ones, so that a folder has one name.
 func interests(folders []*folder) map[string]interest {
 	found := map[string]interest{}
 	for _, f := range folders {
