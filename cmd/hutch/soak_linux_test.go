@@ -38,7 +38,7 @@ var soakLimits = map[string]string{"timeout": "5s", "heartbeat": "2s", "compile"
 // call fails, what is hostile ends in an error that names why, and when it is
 // gone nothing of it is left: no memory, worker, descriptor or goroutine.
 func TestSoak(t *testing.T) {
-	if os.Getenv(soakEnv) == "" {
+	if os.Getenv(soakEnv) == "" { // it wants the machine for itself: .ci/run has a step for it, make test does not
 		t.Skip("takes long: make soak, or " + soakEnv + "=1m")
 	}
 	long, err := time.ParseDuration(os.Getenv(soakEnv))

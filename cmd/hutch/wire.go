@@ -226,19 +226,9 @@ func (a *App) Ready() error {
 	case <-a.ready:
 		return nil
 	default:
-		return fmt.Errorf("loading: %d of %d modules are known", a.settled(), a.found.Load())
+		known, _ := a.known()
+		return fmt.Errorf("loading: %d of %d modules are known", known, a.found.Load())
 	}
-}
-
-// settled counts the modules that are not being loaded.
-func (a *App) settled() int {
-	n := 0
-	for _, m := range a.modules.Modules() {
-		if m.Serving != "" || m.Status == tool.Rejected {
-			n++
-		}
-	}
-	return n
 }
 
 // Close ends all workers, whatever they do.
