@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -68,9 +67,6 @@ func readConfigFile(path string, cfg *Config) error {
 		return usagef("config %s: %w", quoted(path), err)
 	}
 	root, err := strictyaml.Parse(path, body)
-	if line := tabbedLine(body); err != nil && line > 0 {
-		return usagef("%s:%d: tabs cannot indent in YAML: use spaces", path, line)
-	}
 	if err != nil {
 		return usagef("%w", err)
 	}
@@ -83,19 +79,6 @@ func readConfigFile(path string, cfg *Config) error {
 		return usagef("%w", err)
 	}
 	return nil
-}
-
-// tabbedLine is the first line that is indented with a tab, 0 if none is.
-func tabbedLine(body []byte) int {
-	n := 0
-	for line := range bytes.Lines(body) {
-		n++
-		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
-		if bytes.ContainsRune(indent, '\t') {
-			return n
-		}
-	}
-	return 0
 }
 
 // foldersIn returns the folders that a file at path names, one or a list.

@@ -113,7 +113,24 @@ func Parse(name string, body []byte) (*Node, error) {
 	if err := checkBytes(name, body); err != nil {
 		return nil, err
 	}
-	return parse(name, body)
+	n, err := parse(name, body)
+	if line := tabbedLine(body); err != nil && line > 0 { // most likely why, and the library says it badly
+		return nil, fmt.Errorf("%s:%d: tabs cannot indent in YAML: use spaces", name, line)
+	}
+	return n, err
+}
+
+// tabbedLine is the first line that is indented with a tab, 0 if none is.
+func tabbedLine(body []byte) int {
+	n := 0
+	for line := range bytes.Lines(body) {
+		n++
+		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+		if bytes.ContainsRune(indent, '\t') {
+			return n
+		}
+	}
+	return 0
 }
 
 func checkBytes(name string, body []byte) error {
