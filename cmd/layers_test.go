@@ -101,6 +101,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sys":                         {"runtime/worker"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"runtime/schema"},
 	"github.com/fsnotify/fsnotify":             {"runtime/reload"},
+	"github.com/gofrs/flock":                   {"runtime/owner"},
 	"github.com/openai/openai-go/v3":           {"runtime/llm"},
 	"github.com/evanphx/json-patch/v5":         {"runtime/session"},
 	"modernc.org/sqlite":                       {"runtime/store"},
