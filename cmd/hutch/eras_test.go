@@ -41,12 +41,21 @@ func eachWay(t *testing.T, test func(t *testing.T, s *served, c *client)) {
 // startStdio is startServe with pipes in place of a port.
 func startStdio(t *testing.T) (*served, sdk.Transport) {
 	t.Helper()
-	app := newTestApp(t, nil)
+	cfg, p := newTestConfig(t, nil)
+	o, err := cfg.takeOver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := openHouse(cfg, p, quiet, o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	stdin, toHutch := io.Pipe()
 	fromHutch, stdout := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
-	s := &served{app: app, tools: app.cfg.Tools[0], stop: stop}
-	s.done = launch(func() error { return app.ServeStdio(ctx, program{stdin: stdin, stdout: stdout}) })
+	s := &served{app: h.app, tools: cfg.Tools[0], stop: stop}
+	member := &tenant{cfg: cfg, p: p, log: quiet, house: h}
+	s.done = launch(func() error { return errors.Join(member.ServeStdio(ctx, stdin, stdout), stdin.Close(), stdout.Close()) })
 	return s, &sdk.IOTransport{Reader: fromHutch, Writer: toHutch}
 }
 

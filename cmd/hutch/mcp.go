@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"github.com/urfave/cli/v2"
 
 	"github.com/hutch-run/hutch/protocol/mcp"
-	"github.com/urfave/cli/v2"
 )
 
 func mcpCommand(p program) *cli.Command {
@@ -18,6 +16,9 @@ func mcpCommand(p program) *cli.Command {
 		Description: `For MCP hosts that start their servers themselves. Standard output is the protocol's alone; the log
 goes to standard error. It ends when its input does.
 
+Several may run on one state folder, as when each of your hosts starts its own: one of them, or a
+"hutch serve", runs the tools, and the others go through it.
+
 examples:
   $ claude mcp add hutch -- hutch mcp --tools ~/tools
   $ npx @modelcontextprotocol/inspector --cli --method tools/list -- hutch mcp --tools ~/tools
@@ -27,7 +28,7 @@ in a host's configuration:
 	}
 }
 
-func runMCP(c *cli.Context, p program, say *voice) (err error) {
+func runMCP(c *cli.Context, p program, say *voice) error {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
@@ -42,28 +43,8 @@ func runMCP(c *cli.Context, p program, say *voice) (err error) {
 	if err := cfg.watchableFolders(say); err != nil {
 		return err
 	}
-	app, err := NewApp(cfg, p, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, app.Close()) }()
-	return app.ServeStdio(c.Context, p)
-}
-
-// ServeStdio runs the app and speaks MCP on the program's standard input and
-// output until the input ends or ctx does. The folders are read meanwhile, so
-// that a host gets its first answer at once.
-func (a *App) ServeStdio(ctx context.Context, p program) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watched := launch(func() error { a.Run(ctx); return nil })
-	face := mcp.New(a.waiting(), a.mcpOptions())
-	err := face.ServeStdio(ctx, p.stdin, p.stdout)
-	if ctx.Err() != nil { // a signal is a way to end, not a failure
-		err = nil
-	}
-	cancel()
-	return errors.Join(err, face.Close(), <-watched)
+	t := &tenant{cfg: cfg, p: p, log: log}
+	return t.ServeStdio(c.Context, p.stdin, p.stdout)
 }
 
 func (a *App) mcpOptions() mcp.Options {

@@ -44,6 +44,11 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err := cfg.openFolders(say); err != nil {
 		return err
 	}
+	o, err := cfg.takeOver(c.Context)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Release()) }()
 	app, err := NewApp(cfg, p, log)
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	}
 	stop := app.greet(c.Context, p, say, l.Addr().String())
 	defer stop()
-	return app.Serve(c.Context, l)
+	return app.Serve(c.Context, l, o)
 }
 
 // listen opens the one listener. A name may resolve to anything, so the address

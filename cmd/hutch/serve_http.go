@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/mcp"
+	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 const (
@@ -19,12 +20,13 @@ const (
 	linger = 500 * time.Millisecond
 )
 
-// Serve runs the app and answers on l until ctx ends; it then gives running
-// calls a few seconds. It closes l.
+// Serve runs the app and answers on l, and on the socket of the owner that it is,
+// until ctx ends; it then gives running calls a few seconds. It closes l, and
+// leaves it to the caller to release o.
 //
-// Goroutines: one accepts, one watches the folders, the server has one for each
-// connection. Serve returns when the first two are gone.
-func (a *App) Serve(ctx context.Context, l net.Listener) error {
+// Goroutines: two accept, one watches the folders, the servers have one for each
+// connection. Serve returns when the first three are gone.
+func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	face := mcp.New(a.waiting(), a.mcpOptions())
@@ -35,6 +37,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	watched := launch(func() error { a.Run(watching); return nil })
+	controlled := launch(func() error { return o.Serve(base, a.control(face, o.Info(), nil), a.log) })
 
 	var err error
 	select {
@@ -47,7 +50,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener) error {
 	stopWatching()
 	err = errors.Join(err, a.shutdown(base, srv, face))
 	end()
-	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched)
+	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched, <-controlled)
 }
 
 func unlessClosed(err error) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -38,6 +39,17 @@ type served struct {
 // newTestApp returns an App over a folder of its own, with nothing shipped.
 func newTestApp(t testing.TB, change func(*Config)) *App {
 	t.Helper()
+	cfg, p := newTestConfig(t, change)
+	app, err := NewApp(cfg, p, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app
+}
+
+// newTestConfig has folders and a state of its own, and no shipped modules.
+func newTestConfig(t testing.TB, change func(*Config)) (Config, program) {
+	t.Helper()
 	none, err := toolswasm.Open(fstest.MapFS{})
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +62,7 @@ func newTestApp(t testing.TB, change func(*Config)) *App {
 	if change != nil {
 		change(&cfg)
 	}
-	app, err := NewApp(cfg, program{worker: workertest.Command(t), shipped: none}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return app
+	return cfg, program{worker: workertest.Command(t), shipped: none}
 }
 
 func startServe(t testing.TB, change func(*Config)) *served {
@@ -66,7 +74,11 @@ func startServe(t testing.TB, change func(*Config)) *served {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &served{app: app, tools: app.cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
-	s.done = launch(func() error { return app.Serve(ctx, l) })
+	o, err := app.cfg.takeOver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.done = launch(func() error { return errors.Join(app.Serve(ctx, l, o), o.Release()) })
 	return s
 }
 

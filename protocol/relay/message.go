@@ -53,9 +53,14 @@ func peek(line []byte) message {
 func lost(id, method string) []byte {
 	const text = "the hutch process that ran the tools ended during this call: it may or may not have been done; look before you call again"
 	if method == "tools/call" {
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}],"isError":true}}`, id, text)
+		return toolFailed(id, text)
 	}
 	return failed(id, "the hutch process that answered ended; try again")
+}
+
+// toolFailed answers a call with a result that its model can read.
+func toolFailed(id, text string) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}],"isError":true}}`, id, text)
 }
 
 // failed answers a request with JSON-RPC's code for an internal error.

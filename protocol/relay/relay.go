@@ -154,12 +154,22 @@ func (r *relay) serve(ctx context.Context) (again bool, err error) {
 	over := r.send(ctx, server, ended)
 	if over { // the client has nothing more to say
 		_ = server.CloseWrite() // if the server is gone, the next line returns at once
-		<-ended
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
 	}
 	_ = server.Close() // its end was what we waited for
-	<-ended
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		if !within(ended, lastWords) { // a client that does not read holds it up
+			return false, context.Cause(ctx)
+		}
+	}
 	switch {
 	case ctx.Err() != nil:
+		r.settle(stopped)
 		return false, context.Cause(ctx)
 	case over:
 		r.settle(func(p pending) []byte { return lost(p.id, p.method) })
@@ -169,6 +179,19 @@ func (r *relay) serve(ctx context.Context) (again bool, err error) {
 	r.settle(giveUp)
 	rest(ctx, began)
 	return true, nil
+}
+
+// lastWords is how long a client may take to read what it still gets when ctx has
+// ended.
+const lastWords = time.Second
+
+func within(ended <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-ended:
+		return true
+	case <-time.After(d):
+		return false
+	}
 }
 
 // rest keeps servers that end as soon as they are found from costing more than a
@@ -335,6 +358,14 @@ func giveUp(p pending) []byte {
 		return lost(p.id, p.method)
 	}
 	return nil
+}
+
+// stopped answers a request that is open when the relay is told to end.
+func stopped(p pending) []byte {
+	if p.method == "tools/call" {
+		return toolFailed(p.id, "hutch was stopped during this call")
+	}
+	return failed(p.id, "hutch was stopped")
 }
 
 // settle answers each open request for which answer returns something, in the

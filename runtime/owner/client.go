@@ -149,30 +149,3 @@ func Accept(w http.ResponseWriter, r *http.Request, protocol string) (Stream, er
 	}
 	return &upgraded{UnixConn: stream, r: rw.Reader}, nil
 }
-
-// How a process that wants to join looks again.
-const (
-	lookFirst = 10 * time.Millisecond
-	lookMost  = 200 * time.Millisecond
-)
-
-// Join makes this process the owner of dir, or a client of whoever is: exactly
-// one of both is returned. It waits, until ctx ends, for one that is just starting
-// or ending.
-func Join(ctx context.Context, dir string, info Info) (*Owner, *Client, error) {
-	for pause := lookFirst; ; pause = min(2*pause, lookMost) {
-		o, err := Claim(dir, info)
-		if err == nil || !errors.Is(err, ErrOwned) {
-			return o, nil, err
-		}
-		c, err := Dial(ctx, dir)
-		if err == nil || !errors.Is(err, ErrGone) {
-			return nil, c, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("%w: another process owns it and does not answer: %w", ErrOwned, err)
-		}
-	}
-}

@@ -21,6 +21,7 @@ import (
 // Files in the state directory.
 const (
 	lockFile   = "owner.lock"
+	heirFile   = "heir.lock"
 	infoFile   = "owner.json"
 	socketFile = "hutch.sock"
 )
@@ -48,7 +49,7 @@ type Owner struct {
 // error is [ErrOwned] if another process has it. PID, Started and Socket of info
 // are filled in.
 func Claim(dir string, info Info) (_ *Owner, err error) {
-	lock := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+	lock := lockOf(dir, lockFile)
 	taken, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("lock the state directory: %w", err)

@@ -280,6 +280,53 @@ func startMember(t *testing.T, dir string) started {
 	return started{cmd, strings.TrimSpace(line)}
 }
 
+// While a process takes the directory over, none that joins gets in between.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	old := claim(t, dir)
+	serve(t, old, http.NotFoundHandler())
+	asked := 0
+	o, err := owner.TakeOver(t.Context(), dir, owner.Info{Kind: "serve"}, func(ctx context.Context, c *owner.Client) error {
+		if asked++; asked == 1 {
+			return nil // it promises, and needs a while
+		}
+		if err := old.Release(); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		if o, _, err := owner.Join(ctx, dir, owner.Info{}); !errors.Is(err, owner.ErrOwned) {
+			t.Errorf("Join while it is taken over: %v, %v, want ErrOwned", o, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked != 2 {
+		t.Errorf("the old owner was asked %d times, want 2", asked)
+	}
+	if err := o.Release(); err != nil {
+		t.Error(err)
+	}
+	o, _, err = owner.Join(t.Context(), dir, owner.Info{})
+	if err != nil {
+		t.Fatalf("Join once it is over: %v", err)
+	}
+	if err := o.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTakeOverIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	serve(t, claim(t, dir), http.NotFoundHandler())
+	no := errors.New("no")
+	if _, err := owner.TakeOver(t.Context(), dir, owner.Info{}, func(context.Context, *owner.Client) error { return no }); !errors.Is(err, no) {
+		t.Errorf("TakeOver: %v, want what the owner said", err)
+	}
+}
+
 func TestJoinGivesUp(t *testing.T) {
 	dir := t.TempDir()
 	o := claim(t, dir)
