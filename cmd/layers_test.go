@@ -49,6 +49,8 @@ var packages = map[string][]string{
 	"protocol/tracker":  {"protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
 
+	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
+
 	"host/capability":   {"protocol/abi", "protocol/tool"},
 	"host/gate":         {"host/capability", "host/receipt", "protocol/abi", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
