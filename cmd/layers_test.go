@@ -51,7 +51,7 @@ var packages = map[string][]string{
 
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 
-	"host/capability":   {"protocol/abi", "protocol/tool"},
+	"host/capability":   {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/gate":         {"host/capability", "host/receipt", "protocol/abi", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
 	"host/kv":           {"host/capability", "protocol/abi"},
@@ -117,7 +117,8 @@ var libraries = map[string][]string{
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
 	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
-	"github.com/goccy/go-yaml":    {"host/strictyaml"},
+	"github.com/goccy/go-yaml":    {"host/capability", "host/strictyaml"},
+	"golang.org/x/net":            {"host/capability"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},
 	"golang.org/x/term":           {"cmd/hutch"},
 	"github.com/extism/go-pdk":    {"guests/examples/*"},

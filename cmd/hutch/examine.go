@@ -65,7 +65,7 @@ func (w *workbench) describe(ctx context.Context, name, digest string, checked *
 // a module that is rejected is no error here. Close the registry.
 func (w *workbench) mount(ctx context.Context, name string, body []byte, o registry.Options) (*registry.Registry, registry.Module, error) {
 	digest := digestOf(body)
-	o.Workers, o.Policy, o.Limits = w.pool, capability.Policy{}, w.cfg.Limits.Call
+	o.Workers, o.Policy, o.Limits = w.pool, new(capability.Book), w.cfg.Limits.Call
 	o.Fetch = func(wanted string) ([]byte, error) {
 		if wanted != digest {
 			return nil, fmt.Errorf("no module sha256:%.12s", wanted)

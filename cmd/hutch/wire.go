@@ -68,7 +68,7 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 	}
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
 	a.modules, err = registry.New(registry.Options{
-		Workers: a.pool, Policy: capability.Policy{}, Fetch: a.fetch,
+		Workers: a.pool, Policy: new(capability.Book), Fetch: a.fetch,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})

@@ -147,6 +147,9 @@ type Module struct {
 	Source   string // "shipped", or the folder as configured
 	Shipped  bool
 	Requests Requests
+	// Definitions is the hash of what its tools say and request, as exported: 64
+	// lower-case hex digits; empty if it is not known.
+	Definitions string
 }
 
 // Decision is what policy says about a caller and a tool. Status is Ready if
