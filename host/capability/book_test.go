@@ -195,6 +195,11 @@ func TestShippedPolicyIsBoundToShippedDigests(t *testing.T) {
 			}
 		})
 	}
+	other := m
+	other.Digest = digestB
+	if d := NewBook(o).Decide(local, other, tool.Spec{Name: "t"}); d.Reason != undecided {
+		t.Errorf("nobody decided about other bytes: %+v", d)
+	}
 	without := NewBook(Options{Shipped: o.Shipped})
 	if d := without.Decide(local, m, tool.Spec{Name: "t"}); d.Status != tool.Held {
 		t.Errorf("without digests: %+v", d)
@@ -203,17 +208,17 @@ func TestShippedPolicyIsBoundToShippedDigests(t *testing.T) {
 
 func TestDecideKeepsReasonsShort(t *testing.T) {
 	r, hosts := tool.Requests{}, []string{}
-	for i := range 1000 {
+	for i := range maxItems {
 		r[fmt.Sprintf("%s%03d", strings.Repeat("x", 1000), i)] = nil
 		hosts = append(hosts, fmt.Sprintf(`{"host":"%s%d.test"}`, strings.Repeat("h", 50), i))
 	}
 	var b Book
 	d := b.Decide(local, tool.Module{Requests: r}, tool.Spec{})
-	if d.Status != tool.Rejected || len(d.Reason) > 500 || !strings.Contains(d.Reason, "995 more") {
+	if d.Status != tool.Rejected || len(d.Reason) > 500 || !strings.Contains(d.Reason, "251 more") {
 		t.Errorf("Decide = %s, %d bytes: %s", d.Status, len(d.Reason), d.Reason)
 	}
 	d = b.Decide(local, module(map[string]string{"http": "[" + strings.Join(hosts, ",") + "]"}), tool.Spec{})
-	if d.Status != tool.Held || len(d.Reason) > 500 || !strings.Contains(d.Reason, "997 more") {
+	if d.Status != tool.Held || len(d.Reason) > 500 || !strings.Contains(d.Reason, "253 more") {
 		t.Errorf("Decide = %s, %d bytes: %s", d.Status, len(d.Reason), d.Reason)
 	}
 }

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"errors"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -272,8 +273,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse("p", []byte(text))
 		if err != nil {
-			bad, ok := err.(*PolicyError)
-			if p != nil || !ok || len(bad.Findings) == 0 || strings.Contains(err.Error(), "\n") {
+			var bad *PolicyError
+			if p != nil || !errors.As(err, &bad) || len(bad.Findings) == 0 || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("%v, %q", p, err)
 			}
 			for _, finding := range bad.Findings {

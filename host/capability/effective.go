@@ -45,10 +45,10 @@ func (e Effective) HTTP(method string, u *url.URL) (HTTPRule, *Refusal) {
 	case rule.Approval == Deny:
 		return HTTPRule{}, &Refusal{abi.Denied, what + ": denied by the policy"}
 	case rule.Approval == Ask:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": the policy asks a person first, which cannot be done yet: the operator writes approval: allow, or leaves it"}
+		return HTTPRule{}, &Refusal{abi.Denied, what + ": the policy asks a person first, which cannot be done yet: the operator takes approval: ask from the rule, or leaves it"}
 	}
 	asked, ok := firstMatch(e.requested.HTTP, t)
-	if !ok {
+	if !ok || asked.Approval == Deny {
 		return HTTPRule{}, &Refusal{abi.Denied, what + ": the module never requested it, so no grant counts; its author adds it to the requests"}
 	}
 	rule = rule.within(asked)

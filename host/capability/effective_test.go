@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,7 +111,7 @@ func otherKind(kind string) string {
 }
 
 func TestS01_HTTPIsDeniedByDefault(t *testing.T) {
-	asks := map[string]string{"http": `[{"host":"a.test","methods":["GET","POST"]},{"host":"b.test"},{"host":"c.test"},{"host":"*"}]`}
+	asks := map[string]string{"http": `[{"host":"a.test","methods":["GET","POST"],"max_request":"1KiB","max_response":"9MiB","rate":"61/min"},{"host":"b.test"},{"host":"c.test"},{"host":"*"}]`}
 	e := effective(t, `grant:
       http:
         - {host: "*", approval: ask}
@@ -151,8 +152,8 @@ func TestS01_HTTPIsDeniedByDefault(t *testing.T) {
 		}
 	}
 	rule, _ := e.HTTP("GET", at(t, "https://a.test/repos/x/y"))
-	if rule.MaxResponse != 1<<20 || rule.Rate.N != 60 {
-		t.Errorf("the narrower of both bounds: %+v", rule)
+	if rule.MaxResponse != 1<<20 || rule.MaxRequest != 1<<10 || rule.Rate.N != 60 {
+		t.Errorf("the narrowest of the bounds: %+v", rule)
 	}
 }
 
@@ -193,6 +194,39 @@ func TestP13_TrackerScopesMeet(t *testing.T) {
 	e := effective(t, "grant:\n      tracker: ['tasks:read@q', 'tasks:read@r', 'steps:write', 'tasks:assign']\n    tools:\n      t: {grant: {tracker: ['tasks:read@q', 'steps:write']}}", asks)
 	if got := e.Tracker(); !slices.Equal(got, []string{"steps:write@p", "tasks:read@q"}) {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestModulesMayAskForLess(t *testing.T) {
+	asks := map[string]string{"http": `[{"host":"*"},{"host":"b.test","approval":"deny"}]`}
+	e := effective(t, `grant: {http: [{host: a.test}, {host: b.test}]}`, asks)
+	if _, refused := e.HTTP("GET", at(t, "https://a.test/")); refused != nil {
+		t.Error(refused)
+	}
+	if _, refused := e.HTTP("GET", at(t, "https://b.test/")); refused == nil {
+		t.Error("b.test is let through, and the module said that it does not ask for it")
+	}
+}
+
+func TestListsAreBounded(t *testing.T) {
+	list := func(n int, item string) string {
+		var items []string
+		for i := range n {
+			items = append(items, strings.ReplaceAll(item, "N", strconv.Itoa(i+1)))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	}
+	for _, c := range []struct{ kind, before, item, after string }{
+		{"http", ``, `{"host":"hN.test"}`, ``}, {"tool", ``, `"tN"`, ``}, {"http", `[{"host":"a.test","ports":`, `N`, `}]`},
+		{"http", `[{"host":"a.test","paths":`, `"/pN"`, `}]`}, {"fs", ``, `{"path":"/dN","mode":"ro"}`, ``},
+	} {
+		for n, ok := range map[int]bool{maxItems: true, maxItems + 1: false} {
+			raw := c.before + list(n, c.item) + c.after
+			_, err := ParseRequests(tool.Requests{c.kind: json.RawMessage(raw)})
+			if (err == nil) != ok {
+				t.Errorf("%d of %s %s: %v", n, c.kind, c.item, err)
+			}
+		}
 	}
 }
 

@@ -13,7 +13,6 @@ type editor struct {
 	file, module string
 	lines        []string
 	newline      string
-	err          error
 }
 
 // newEditor reads a text, and writes an empty entry for the module into it if

@@ -19,9 +19,7 @@ type node struct {
 	line  int    // 0 in requests
 	pairs []pair
 	items []*node
-	// flow reports braces or brackets, first and last are the lines of the value.
-	flow bool
-	last int
+	flow  bool // written in braces or brackets
 }
 
 type nodeKind int
@@ -118,7 +116,6 @@ type reader struct {
 	findings []Finding
 	more     int
 	asks     bool
-	defaults defaults
 }
 
 func (r *reader) bad(line int, key, found, allowed string) {
@@ -202,10 +199,18 @@ func (r *reader) each(n *node, at string, visit func(p pair, at string)) {
 	}
 }
 
+// maxItems is how many items a list may have. Lists are compared item by item,
+// and what a module requests is a stranger's.
+const maxItems = 256
+
 // list visits the items of a list.
 func (r *reader) list(n *node, at string, visit func(n *node, at string)) {
 	if n.kind != sequence {
 		r.bad(n.line, at, "found "+n.what(), "a list is wanted here")
+		return
+	}
+	if len(n.items) > maxItems {
+		r.bad(n.line, at, fmt.Sprintf("found %d items", len(n.items)), fmt.Sprintf("at most %d", maxItems))
 		return
 	}
 	for i, item := range n.items {

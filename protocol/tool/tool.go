@@ -36,7 +36,8 @@ type Description struct {
 	Tools []Spec `json:"tools"`
 	// Requests are the capabilities it asks for; nil asks for none.
 	Requests Requests `json:"requests,omitempty"`
-	// Version is the module's own, for people; hutch does not order it.
+	// Version is the module's own, for people; one that is older than that of the
+	// version before it waits for a decision.
 	Version string `json:"version,omitempty"`
 }
 
