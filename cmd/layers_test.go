@@ -107,7 +107,6 @@ var libraries = map[string][]string{
 	"github.com/openai/openai-go/v3":           {"runtime/llm"},
 	"github.com/evanphx/json-patch/v5":         {"runtime/session"},
 	"modernc.org/sqlite":                       {"runtime/store"},
-	"github.com/jackc/pgx/v5":                  {"runtime/store"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"protocol/mcp"},
 	"github.com/a2aproject/a2a-go/v2":        {"protocol/a2a"},

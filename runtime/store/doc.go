@@ -1,0 +1,17 @@
+// Package store keeps everything durable in SQL: the values that modules keep,
+// what people decided, which versions are pinned, and what was used of quotas.
+//
+// A change is durable when Update returns nil: it was synced to the disk. One
+// goroutine, the committer, owns the one connection that writes. Changes that
+// arrive while it syncs are committed together next time, each in a savepoint of
+// its own: one that fails is undone, and the others are kept. The function given
+// to Update runs in the goroutine of its caller, while the committer waits for
+// it; so a panic is the caller's, and a function that takes long holds up
+// everyone. It must not call Update or View.
+//
+// View reads a snapshot on a connection of its own, beside the writer. A second
+// goroutine removes what has expired. Close waits for both goroutines and for the
+// functions that run.
+//
+// A database belongs to one process: who opens it holds the lock of its folder.
+package store
