@@ -54,7 +54,7 @@ var packages = map[string][]string{
 	"host/capability":   {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/gate":         {"host/capability", "host/receipt", "protocol/abi", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
-	"host/kv":           {"host/capability", "protocol/abi"},
+	"host/kv":           {"protocol/abi", "protocol/rawjson"},
 	"host/secrets":      {"host/capability", "protocol/abi"},
 	"host/guestlog":     {"host/capability", "protocol/abi"},
 	"host/trackerproxy": {"host/capability", "protocol/abi", "protocol/tracker"},
