@@ -1,0 +1,101 @@
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// readPrivate returns a file that belongs to this process's user, and that nobody
+// else can read or write. Errors do not say where it is.
+func readPrivate(path string, most int64) (raw []byte, err error) {
+	f, err := os.OpenFile(path, openFlags, 0)
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	if err := checkPrivate(info, os.Geteuid()); err != nil {
+		return nil, err
+	}
+	raw, err = io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(raw)) > most {
+		return nil, fmt.Errorf("it has more than %d bytes", most)
+	}
+	return raw, withoutPath(err)
+}
+
+// withoutPath returns what went wrong without where: this is told to guests'
+// callers too.
+func withoutPath(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// writePrivate makes raw the content of path: the old one or the new one is there
+// at any moment, also after a power cut. Nobody else can read it, at any moment.
+func writePrivate(path string, raw []byte) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".secrets-*.tmp") // mode 0600
+	if err != nil {
+		return withoutPath(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(withoutPath(err), withoutPath(os.Remove(tmp.Name())))
+		}
+	}()
+	_, err = tmp.Write(raw)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(tmp.Name(), path); err != nil {
+		if at := (*os.LinkError)(nil); errors.As(err, &at) {
+			err = at.Err
+		}
+		return err
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// How long a writer waits for another process to finish writing.
+const (
+	lockPatience = 10 * time.Second
+	lockPause    = 20 * time.Millisecond
+)
+
+// locked runs f while no other process that uses locked on a file of the same
+// folder does.
+func locked(path string, f func() error) (err error) {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return withoutPath(err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }() // which unlocks
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
+		ok, err := tryLock(dir)
+		if err != nil {
+			return fmt.Errorf("lock the folder: %w", err)
+		}
+		if ok {
+			return f()
+		}
+		if time.Now().After(deadline) {
+			return errors.New("another process is writing secrets and does not finish: try again")
+		}
+	}
+}
