@@ -56,7 +56,7 @@ var packages = map[string][]string{
 	"host/fetch":        {"host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
 	"host/secrets":      {"host/capability", "protocol/abi"},
-	"host/guestlog":     {"host/capability", "protocol/abi"},
+	"host/guestlog":     {"protocol/abi"},
 	"host/trackerproxy": {"host/capability", "protocol/abi", "protocol/tracker"},
 	"host/conversation": {"host/capability", "protocol/abi", "protocol/chat"},
 	"host/bridge":       {"host/capability", "protocol/abi", "protocol/tool"},
