@@ -10,28 +10,13 @@ import (
 	"github.com/hutch-run/hutch/runtime/sandbox"
 )
 
-// HTTP as an Extism kit knows it, made of [abi.OpHTTP], whose request is
-//
-//	{"method":"GET","url":"https://...","headers":{"a":"b"},"body":"text" or "bodyBase64":"..."}
-//
-// and whose result is
-//
-//	{"status":200,"headers":{"a":["b"]},"body":"text" or "bodyBase64":"..."}
+// HTTP as an Extism kit knows it, made of [abi.OpHTTP], whose request is an
+// [abi.HTTPRequest] and whose result is an [abi.HTTPResponse].
 //
 // An Extism guest sends {"url","method","headers"} and the body as a second
 // block; it gets the response's body, and asks for status and headers. A
 // request that was refused or went wrong is status 0 without body and headers,
 // which a kit hands to the plugin as a response; the reason is logged.
-
-// httpExchange is the request or the result of [abi.OpHTTP].
-type httpExchange struct {
-	Method     string          `json:"method,omitempty"`
-	URL        string          `json:"url,omitempty"`
-	Status     int             `json:"status,omitempty"`
-	Headers    json.RawMessage `json:"headers,omitempty"`
-	Body       string          `json:"body,omitempty"`
-	BodyBase64 []byte          `json:"bodyBase64,omitempty"`
-}
 
 // httpResponse is what a v1 guest may still ask about the last response.
 type httpResponse struct {
@@ -49,7 +34,7 @@ func extismHTTPRequest(ctx context.Context, c *call, _ *sandbox.Instance, stack 
 		return
 	}
 	r := c.ask(ctx, abi.OpHTTP, len(request), func() ([]byte, bool) { return request, true })
-	var result httpExchange
+	var result abi.HTTPResponse
 	if r.Code != abi.OK || json.Unmarshal(r.Body, &result) != nil {
 		c.journal.write(abi.Warn, []byte(refusalText(r)))
 		return
@@ -71,16 +56,9 @@ func httpRequest(meta, body []byte) ([]byte, error) {
 	if err := json.Unmarshal(meta, &kit); err != nil {
 		return nil, err
 	}
-	headers, err := json.Marshal(kit.Headers)
-	if err != nil {
-		return nil, err
-	}
-	x := httpExchange{Method: strings.ToUpper(kit.Method), URL: kit.URL}
+	x := abi.HTTPRequest{Method: strings.ToUpper(kit.Method), URL: kit.URL, Headers: kit.Headers}
 	if x.Method == "" {
 		x.Method = "GET"
-	}
-	if len(kit.Headers) > 0 {
-		x.Headers = headers
 	}
 	if utf8.Valid(body) {
 		x.Body = string(body)
@@ -90,26 +68,14 @@ func httpRequest(meta, body []byte) ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// joinHeaders turns {"Name":["a","b"]} or {"Name":"a"} into {"name":"a,b"}.
-func joinHeaders(raw json.RawMessage) []byte {
-	var values map[string]any
-	if len(raw) == 0 || json.Unmarshal(raw, &values) != nil {
+// joinHeaders turns {"Name":["a","b"]} into {"name":"a,b"}.
+func joinHeaders(values map[string][]string) []byte {
+	if len(values) == 0 {
 		return nil
 	}
 	joined := map[string]string{}
-	for name, value := range values {
-		var parts []string
-		switch v := value.(type) {
-		case string:
-			parts = []string{v}
-		case []any:
-			for _, e := range v {
-				if text, ok := e.(string); ok {
-					parts = append(parts, text)
-				}
-			}
-		}
-		joined[strings.ToLower(name)] = strings.Join(parts, ",")
+	for name, v := range values {
+		joined[strings.ToLower(name)] = strings.Join(v, ",")
 	}
 	b, err := json.Marshal(joined)
 	if err != nil {

@@ -227,7 +227,7 @@ func TestExtismHTTP(t *testing.T) {
 	var lines []string
 	var asked []string
 	answers := []abi.Response{
-		{Body: []byte(`{"status":201,"headers":{"Set-Cookie":["a","b"],"X":"y"},"body":"hello"}`)},
+		{Body: []byte(`{"status":201,"headers":{"Set-Cookie":["a","b"],"X":["y"]},"body":"hello"}`)},
 		{Body: []byte(`{"status":200,"bodyBase64":"//4="}`)},
 		abi.Refuse(abi.Denied, "http_request: example.org is not granted"),
 		{Body: []byte(`no json`)},
