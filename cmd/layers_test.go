@@ -78,6 +78,8 @@ var packages = map[string][]string{
 	"runtime/board":    {"protocol/event", "protocol/tracker"},
 
 	"guests/sdk":        {"protocol/abi", "protocol/tool"},
+	"guests/sdk/fetch":  {"guests/sdk", "protocol/abi"},
+	"guests/sdk/kv":     {"guests/sdk", "protocol/abi"},
 	"guests/*":          {"guests/sdk"},
 	"guests/examples/*": {"guests/sdk"},
 

@@ -85,7 +85,7 @@ func TestEmbeddedSources(t *testing.T) {
 	if err := copySDK(files); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"guests/sdk", "guests/sdk/sdktest", "protocol/abi", "protocol/tool"} {
+	for _, dir := range []string{"guests/sdk", "guests/sdk/fetch", "guests/sdk/kv", "guests/sdk/sdktest", "protocol/abi", "protocol/tool"} {
 		onDisk, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(dir), "*.go"))
 		if err != nil || len(onDisk) == 0 {
 			t.Fatal(onDisk, err)

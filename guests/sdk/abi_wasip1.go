@@ -114,12 +114,8 @@ func (imports) Config(key string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	n := hostConfigGet(pointer(k), int32(len(k)))
-	if n < 0 || n > 1<<30 {
-		return "", false
-	}
-	b := make([]byte, n)
-	if got := resultRead(0, pointer(b), int32(len(b))); int64(got) != n {
+	b, ok := result(hostConfigGet(pointer(k), int32(len(k))))
+	if !ok {
 		return "", false
 	}
 	var value *string // null is no value
@@ -127,4 +123,29 @@ func (imports) Config(key string) (string, bool) {
 		return "", false
 	}
 	return *value, true
+}
+
+// Gated reads what was left behind even if it is an error, whose length is not told.
+func (imports) Gated(op Gated, body []byte) abi.Response {
+	n := op.Import(pointer(body), int32(len(body)))
+	if n < 0 {
+		const longest = 16 << 10
+		b := make([]byte, longest)
+		got := resultRead(0, pointer(b), longest)
+		return abi.Response{Code: abi.Code(-n), Body: b[:max(got, 0)]}
+	}
+	b, ok := result(n)
+	if !ok {
+		return abi.Response{Code: abi.Unavailable}
+	}
+	return abi.Response{Body: b}
+}
+
+// result returns the n bytes that the last import left behind.
+func result(n int64) (b []byte, ok bool) {
+	if n < 0 || n > 1<<30 {
+		return nil, false
+	}
+	b = make([]byte, n)
+	return b, int64(resultRead(0, pointer(b), int32(n))) == n
 }

@@ -3,8 +3,8 @@ package sdk
 import "github.com/hutch-run/hutch/protocol/abi"
 
 // Host is what a tool can reach while it runs. In a guest it is the imports
-// of hutch:host; in a test, sdktest.Host. Capabilities that a policy grants
-// will be methods of it too, so it is not meant to be implemented elsewhere.
+// of hutch:host; in a test, sdktest.Host. It may grow, so it is not meant to be
+// implemented elsewhere.
 type Host interface {
 	// Log takes one line.
 	Log(level abi.LogLevel, text string)
@@ -12,6 +12,9 @@ type Host interface {
 	Progress(p Progress)
 	// Config returns what the operator configured for this module under key.
 	Config(key string) (value string, ok bool)
+	// Gated does an operation that a policy decides about. The body is JSON as the
+	// operation defines it.
+	Gated(op Gated, body []byte) abi.Response
 }
 
 // Call is one running call of a tool: what the host offers it. It is valid

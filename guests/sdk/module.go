@@ -43,10 +43,14 @@ func (m *Module) Describe() ([]byte, error) {
 	if len(m.Tools) == 0 {
 		return nil, errors.New("the module has no tools")
 	}
-	d := tool.Description{Version: m.Version, Requests: m.Requests}
+	requests, err := m.Requests.encoded()
+	if err != nil {
+		return nil, err
+	}
+	d := tool.Description{Version: m.Version, Requests: requests}
 	seen := map[string]bool{}
 	for _, t := range m.Tools {
-		s, err := t.describe(len(m.Requests) == 0)
+		s, err := t.describe(m.Requests.none())
 		if err != nil {
 			return nil, err
 		}

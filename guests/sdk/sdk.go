@@ -51,6 +51,13 @@
 // an any are json.Number. Nil slices and maps of a result are written as empty
 // ones, so that it always fits its schema; inside an any they are null.
 //
+// # Reaching out
+//
+// A tool reaches the network and keeps values through the packages fetch and kv
+// below this one. What it uses, its module declares in [Module.Requests], and an
+// operator grants. An operation that is refused is an error to return or to test:
+// see [Refusal].
+//
 // # Size
 //
 // The example greet is 3.5 MB, most of it Go's runtime and encoding/json.
@@ -69,7 +76,7 @@ import (
 type Module struct {
 	// Version is shown to people; hutch does not order versions.
 	Version string
-	// Requests is nil for tools that only compute.
+	// Requests is what its tools reach; nothing for tools that only compute.
 	Requests Requests
 	// Tools are listed in this order. At least one.
 	Tools []Tool

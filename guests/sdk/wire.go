@@ -10,11 +10,6 @@ type Result = tool.Result
 // resource_link, told apart by Type (MCP 2025-11-25, server/tools, tool result).
 type Content = tool.Content
 
-// Requests are the capabilities that a module asks for, by name, each as in a
-// policy file, as JSON, with a "reason" in each entry. Asking gives nothing:
-// only an operator grants.
-type Requests = tool.Requests
-
 // Progress is how far a call has come. Total is zero if unknown.
 type Progress = tool.Progress
 

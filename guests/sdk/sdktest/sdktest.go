@@ -1,12 +1,17 @@
 // Package sdktest runs tools in plain go test: the same decoding, checking and
-// encoding as inside a host, with a fake host that keeps what a tool tells it.
+// encoding as inside a host, with a fake host that keeps what a tool tells it, and
+// has a web and a storage of your making.
 //
 //	got := sdktest.Call(t, module, "greet", `{"name":"Ada"}`)
 //	if got.Text != "Hello, Ada!" { ... }
+//
+//	host := sdktest.Host{Web: sdktest.Pages{"GET https://example.org/": {Body: "..."}}}
+//	got := host.Call(t, module, "fetch", `{"url":"https://example.org/"}`)
 package sdktest
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -37,10 +42,20 @@ func (r Result) Into(t testing.TB, v any) {
 	}
 }
 
-// Host is a host to call tools in. Its zero value has no configuration.
+// Host is a host to call tools in. Its zero value has no configuration, no web and
+// an empty storage. It grants what the module declares in its Requests, and denies
+// the rest as a host would.
 type Host struct {
 	// Config is what [sdk.Call.Config] finds.
 	Config map[string]string
+	// Web answers requests: [Pages], or any handler, which sees absolute URLs and
+	// whatever host. Redirects are followed. With nil no server can be reached.
+	Web http.Handler
+	// Secrets are values by name. They are put where the module's Requests say, so
+	// that Web can look; the tool sees none.
+	Secrets map[string]string
+	// KV keeps values from call to call; with nil each call begins without any.
+	KV *KV
 }
 
 // Call calls a tool of m in a host without configuration; see [Host.Call].
@@ -58,7 +73,10 @@ func (h Host) Call(t testing.TB, m *sdk.Module, name string, args any) Result {
 	if _, err := m.Describe(); err != nil {
 		t.Fatalf("describe: %v", err)
 	}
-	r := &recorder{config: h.Config}
+	if h.KV == nil {
+		h.KV = &KV{}
+	}
+	r := &recorder{host: h, requests: m.Requests}
 	out, err := m.Call(r, envelope(t, name, args))
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +116,9 @@ func texts(content []sdk.Content) string {
 
 // recorder is the fake host of one call.
 type recorder struct {
-	config map[string]string
-	result Result
+	host     Host
+	requests sdk.Requests
+	result   Result
 }
 
 var levels = [...]string{"trace", "debug", "info", "warn", "error"}
@@ -113,6 +132,26 @@ func (r *recorder) Progress(p sdk.Progress) {
 }
 
 func (r *recorder) Config(key string) (string, bool) {
-	value, ok := r.config[key]
+	value, ok := r.host.Config[key]
 	return value, ok
+}
+
+// Gated answers what the module declared, and denies the rest.
+func (r *recorder) Gated(op sdk.Gated, body []byte) abi.Response {
+	switch op.Op.Capability() {
+	case "http":
+		return r.fetch(body)
+	case "kv":
+		if r.requests.KV == nil {
+			return deny(op.Op, "the module's Requests have no KV: declare it, or a host denies it")
+		}
+		return r.host.KV.serve(op.Op, body, r.requests.KV)
+	}
+	return deny(op.Op, "this fake host does not have it")
+}
+
+func deny(op abi.Op, text string) abi.Response { return abi.Refuse(abi.Denied, string(op)+": "+text) }
+
+func invalid(op abi.Op, text string) abi.Response {
+	return abi.Refuse(abi.Invalid, string(op)+": "+text)
 }
