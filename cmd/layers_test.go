@@ -81,7 +81,7 @@ var packages = map[string][]string{
 	"guests/sdk/fetch":  {"guests/sdk", "protocol/abi"},
 	"guests/sdk/kv":     {"guests/sdk", "protocol/abi"},
 	"guests/*":          {"guests/sdk"},
-	"guests/examples/*": {"guests/sdk"},
+	"guests/examples/*": {"guests/sdk", "guests/sdk/fetch"},
 
 	"cmd/hutch":        {everything},
 	"cmd/hutch-worker": {"runtime/worker"},
