@@ -80,7 +80,7 @@ var packages = map[string][]string{
 	"guests/sdk":        {"protocol/abi", "protocol/tool"},
 	"guests/sdk/fetch":  {"guests/sdk", "protocol/abi"},
 	"guests/sdk/kv":     {"guests/sdk", "protocol/abi"},
-	"guests/*":          {"guests/sdk"},
+	"guests/*":          {"guests/sdk", "guests/sdk/fetch", "guests/sdk/kv"},
 	"guests/examples/*": {"guests/sdk", "guests/sdk/fetch"},
 
 	"cmd/hutch":        {everything},
@@ -128,6 +128,9 @@ var libraries = map[string][]string{
 	"github.com/rivo/uniseg":      {"guests/text"},
 	"github.com/yuin/goldmark":    {"guests/markdown"},
 	"github.com/sosodev/duration": {"guests/dates"},
+	"golang.org/x/net":            {"guests/fetch"},
+
+	"codeberg.org/readeck/go-readability/v2": {"guests/fetch"},
 
 	"github.com/aymanbagabas/go-udiff":    {"guests/text"},
 	"github.com/prometheus/client_golang": {"cmd/hutch"},

@@ -2,6 +2,8 @@
 // each time from the same sources, and every folder of guests/examples/ into
 // bin/examples/. It runs at the module's root, after bin/hutch was built.
 //
+// The modules that [notShipped] names go into bin/examples/ too.
+//
 // What a language needs that is not on this machine is named, and skipped.
 package main
 
@@ -25,6 +27,11 @@ const (
 	examples = "bin/examples"
 )
 
+// notShipped names the folders of guests/ that ask for something. Nothing can be
+// granted without a policy yet, so that hutch would come with tools that nobody
+// could call.
+func notShipped() []string { return []string{"fetch", "httpjson", "notes"} }
+
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintf(os.Stderr, "\nerror: %s\n", err)
@@ -38,29 +45,38 @@ func run() error {
 	if err := os.Remove(index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := buildAll("guests", shipped); err != nil {
+	guests, err := filepath.Glob("guests/*")
+	if err != nil {
 		return err
 	}
-	if err := buildAll("guests/examples", examples); err != nil {
+	apart, err := filepath.Glob("guests/examples/*")
+	if err != nil {
+		return err
+	}
+	for _, name := range notShipped() {
+		dir := filepath.Join("guests", name)
+		guests = slices.DeleteFunc(guests, func(d string) bool { return d == dir })
+		apart = append(apart, dir)
+	}
+	if err := buildAll(guests, shipped); err != nil {
+		return err
+	}
+	if err := buildAll(apart, examples); err != nil {
 		return err
 	}
 	return writeIndex()
 }
 
-// buildAll builds the modules in from's folders into to, and removes from to
-// what has no folder any more: it would be shipped for ever.
-func buildAll(from, to string) error {
+// buildAll builds the modules in folders into to, and removes from to what has no
+// folder any more: it would be shipped for ever.
+func buildAll(folders []string, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	folders, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
 	var kept []string
-	for _, d := range folders {
-		out := filepath.Join(to, d.Name()+".wasm")
-		built, err := build(filepath.Join(from, d.Name()), out)
+	for _, dir := range folders {
+		out := filepath.Join(to, filepath.Base(dir)+".wasm")
+		built, err := build(dir, out)
 		if err != nil {
 			return err
 		}

@@ -171,8 +171,8 @@ func TestToolsFitOnOneScreen(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if found != 13 {
-		t.Errorf("%d files define a tool, want 13", found)
+	if found != 20 {
+		t.Errorf("%d files define a tool, want 20", found)
 	}
 }
 

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/guests/sdk/fetch"
+)
+
+// request is what is sent.
+func (in requestInput) request() (fetch.Request, error) {
+	at, err := in.address()
+	if err != nil {
+		return fetch.Request{}, err
+	}
+	r := fetch.Request{Method: in.Method, URL: at, Header: map[string]string{"Accept": "application/json"}}
+	if r.Body, err = in.body(); err != nil {
+		return fetch.Request{}, err
+	}
+	if r.Body != nil {
+		r.Header["Content-Type"] = "application/json"
+	}
+	for name, value := range in.Headers {
+		for set := range r.Header {
+			if strings.EqualFold(set, name) {
+				delete(r.Header, set)
+			}
+		}
+		r.Header[name] = value
+	}
+	return r, nil
+}
+
+func (in requestInput) address() (string, error) {
+	u, err := url.Parse(in.URL)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("url %q is not absolute: write https://HOST/PATH", in.URL)
+	}
+	q := url.Values{}
+	for name, value := range in.Query {
+		q.Set(name, value)
+	}
+	if u.RawQuery != "" && len(q) > 0 {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += q.Encode()
+	return u.String(), nil
+}
+
+// body returns nil for none.
+func (in requestInput) body() ([]byte, error) {
+	hasBody := in.Body != nil || in.BodyJSON != ""
+	switch {
+	case in.Body != nil && in.BodyJSON != "":
+		return nil, errors.New("both body and body_json are given: leave one out")
+	case hasBody && (in.Method == "GET" || in.Method == "HEAD"):
+		return nil, fmt.Errorf("a %s has no body: use query, or another method", in.Method)
+	case in.Body != nil:
+		return json.Marshal(in.Body)
+	case in.BodyJSON != "" && !json.Valid([]byte(in.BodyJSON)):
+		return nil, errors.New("body_json is no JSON")
+	case hasBody:
+		return []byte(in.BodyJSON), nil
+	}
+	return nil, nil
+}
+
+// outputOf is what a model reads of an answer: JSON as a whole, or not as JSON.
+func outputOf(got fetch.Response, most int) (requestOutput, error) {
+	out := requestOutput{Status: got.Status, URL: got.URL, Headers: map[string]string{}}
+	for name, values := range got.Header {
+		out.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+	}
+	body := bytes.TrimSpace(got.Body)
+	if !utf8.Valid(body) {
+		return out, fmt.Errorf("%s answered %d with %d bytes of type %q, which is no text", got.URL, got.Status, len(body), got.Get("Content-Type"))
+	}
+	switch end := offset(string(body), most); {
+	case end < len(body):
+		out.Text, out.Truncated = string(body[:end]), true
+	case json.Valid(body):
+		out.JSON = body
+	default:
+		out.Text = string(body)
+	}
+	return out, nil
+}
+
+// offset is where in text the character begins that has n before it.
+func offset(text string, n int) int {
+	for at := range text {
+		if n == 0 {
+			return at
+		}
+		n--
+	}
+	return len(text)
+}
