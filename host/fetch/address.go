@@ -72,11 +72,11 @@ func newAddressTable() addressTable {
 }
 
 // permits reports whether a is public, or not public and inside one of allowed. An
-// IPv4 address mapped into IPv6 is the IPv4 address, and one that a network
-// translates must be permitted itself; own are the addresses of this machine.
+// IPv4 address is not given as mapped into IPv6, where nothing is public; one that a
+// network translates must be permitted itself. No prefix has an address with a zone
+// in it. own are the addresses of this machine.
 func (t addressTable) permits(a netip.Addr, allowed []netip.Prefix, own []netip.Addr) bool {
-	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || within(a, t.never) {
+	if !a.IsValid() || within(a, t.never) {
 		return false
 	}
 	if within(a, t.single) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -57,9 +58,10 @@ func reasons() []reason {
 		{is(context.DeadlineExceeded), "does not answer in time"},
 		{is(gzip.ErrHeader, gzip.ErrChecksum), "its answer is no valid gzip"},
 		{isA[flate.CorruptInputError], "its answer is no valid gzip"},
-		{is(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "ended the connection before its answer was complete"},
-		{is(syscall.ENETUNREACH, syscall.EHOSTUNREACH), "cannot be reached from here"},
+		{isOp("dial"), "cannot be reached on that port from here"},
+		{is(io.EOF, io.ErrUnexpectedEOF), "ended the connection before its answer was complete"},
 		{isA[handshakeError], "the TLS handshake failed"},
+		{isOp("read", "write"), "ended the connection before its answer was complete"},
 	}
 }
 
@@ -72,6 +74,14 @@ func as[T error](err error) (T, bool) {
 func isA[T error](err error) bool {
 	_, ok := as[T](err)
 	return ok
+}
+
+// isOp matches errors of the operating system, whose numbers are not the same everywhere.
+func isOp(ops ...string) func(error) bool {
+	return func(err error) bool {
+		op, ok := as[*net.OpError](err)
+		return ok && slices.Contains(ops, op.Op)
+	}
 }
 
 func is(targets ...error) func(error) bool {

@@ -42,7 +42,7 @@ func checkCanonical(t *testing.T, u *url.URL) {
 
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"https://example.com/", "http://a@b", "HTTP://EXAMPLE.com:080/a/../b;c?d e#f", "http://[::1]:80/", "http://ü.de/%2e%2e",
-		"//x", "/x", "?", "http://x/%25%32%65", "http://127.1/", "http://x\\y/", "http://x/a//..//b", "http:x", "http://[fe80::1%25a]/", "http://%41/"} {
+		"//x", "/x", "?", "http://x/%25%32%65", "http://127.1/", "http://x\\y/", "http://x/a//..//b", "http:x", "http://[fe80::1%25a]/", "http://%41/", "http://%A00000", "http://xn--0000-u70y/", "http://a\u2024b/"} {
 		f.Add(seed, "")
 		f.Add("http://base.test/a/b?c", seed)
 	}

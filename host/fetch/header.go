@@ -122,13 +122,11 @@ func (c *Client) guestHeader(in map[string][]string) (http.Header, *Refused) {
 		if !c.request.has(key) {
 			return nil, deny("header %s: not one of those that a tool may set; an operator can add it", key)
 		}
-		if !slices.ContainsFunc(in[name], isNotPlain) {
-			out[key] = append(out[key], in[name]...)
-			continue
+		if slices.ContainsFunc(in[name], isNotPlain) {
+			return nil, invalid("header %s: its value has something else than printable ASCII and tabs", key)
 		}
-		return nil, invalid("header %s: its value has something else than printable ASCII and tabs", key)
+		out[key] = append(out[key], in[name]...)
 	}
-	delete(out, "Accept-Encoding") // the answer is decompressed here
 	return out, nil
 }
 

@@ -3,6 +3,7 @@ package fetch_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -142,7 +143,8 @@ func TestS12_HeadersThatAreNotTheGuests(t *testing.T) {
 func TestS12_OptionsCannotOpenReservedHeaders(t *testing.T) {
 	w := newWire(t, emptyAnswer)
 	c := newClient(t, fetch.Options{RequestHeaders: []string{"*", "Host", "X-Forwarded-For", "Transfer-Encoding"}})
-	for _, name := range []string{"Host", "X-Forwarded-For", "Transfer-Encoding", "Content-Length", "Connection", "X-HTTP-Method-Override"} {
+	for _, name := range []string{"Host", "X-Forwarded-For", "Transfer-Encoding", "Content-Length", "Connection", "X-HTTP-Method-Override",
+		"X_Forwarded_For", "Content_Length"} {
 		_, err := c.Do(t.Context(), "m", granted{loopback(t, w.url)}, nil, fetch.Request{URL: w.url, Header: map[string][]string{name: {"1"}}})
 		refusal(t, err, abi.Denied, "not one of those that a tool may set")
 	}
@@ -251,6 +253,30 @@ func TestS16_AnswersShowOnlyWhatIsListed(t *testing.T) {
 			t.Errorf("link %q, etag %q", got.Header["Link"], got.Header["Etag"])
 		}
 	}
+}
+
+// A server that resets the connection, and an address that nothing leads to.
+func TestErrorsOfTheNetwork(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1)) // leaves the rest unread
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}()
+	target := "http://" + l.Addr().String()
+	_, err = newClient(t, fetch.Options{}).Do(t.Context(), "m", granted{loopback(t, target)}, nil, get(target))
+	refusal(t, err, abi.Unavailable, "ended the connection before its answer was complete")
+	c := newClient(t, fetch.Options{Resolver: resolves("8.8.8.8", "some.test"), Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("no route to 8.8.8.8")}
+	}})
+	_, err = c.Do(t.Context(), "m", granted{anyPublic()}, nil, get("http://some.test/"))
+	refusal(t, err, abi.Unavailable, "cannot be reached on that port from here")
 }
 
 // No error that a guest reads has an address, a name server or what was injected.

@@ -167,6 +167,26 @@ func TestS05_UnspecifiedAndMapped(t *testing.T) {
 	}
 }
 
+// A resolver that answers with no address at all has nothing dialled.
+func TestS05_NoAddress(t *testing.T) {
+	for answer, code := range map[resolverOf]abi.Code{{}: abi.Unavailable, {1}: abi.Denied} {
+		d := &dials{}
+		c := newClient(t, fetch.Options{Resolver: answer, Dial: d.dial})
+		_, err := c.Do(t.Context(), "m", granted{anyPublic()}, nil, get("http://allowed.test/"))
+		refusal(t, err, code, "address")
+		if len(d.addresses()) > 0 {
+			t.Errorf("dialled %v", d.addresses())
+		}
+	}
+}
+
+// resolverOf answers with so many addresses that are none.
+type resolverOf struct{ n int }
+
+func (r resolverOf) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return make([]netip.Addr, r.n), nil
+}
+
 // A real DNS server answers with a public address once and with loopback from then
 // on. One query is sent, its answer is dialled, and the name stays in the request.
 func TestS07_ResolvedOnce(t *testing.T) {
@@ -230,6 +250,7 @@ func TestS10_UserinfoTricks(t *testing.T) {
 		"//allowed.test@evil.test/":               abi.Denied,
 		"http://allowed.test:80:80@evil.test/":    abi.Denied,
 		"http://evil.test\t@allowed.test/":        abi.Invalid,
+		"http://allowed.test%A0/":                 abi.Invalid,
 		"http://allowed.test\r\nHost: evil.test/": abi.Invalid,
 	} {
 		n, d := resolves("93.184.215.14", "allowed.test", "evil.test"), &dials{}
@@ -313,6 +334,9 @@ func TestS11_PathsAreWhatIsDecided(t *testing.T) {
 		"/public/%C3%A9/é":          "/public/%C3%A9/%C3%A9",
 		"/public/a b?c d=\"e\"":     "/public/a%20b?c%20d=%22e%22",
 		"/public/...;/..x/x..":      "/public/...;/..x/x..",
+		"/public/a%25252541":        "/public/a%25252541",
+		"/public/a%2525252541":      "",
+		"/public/a%2541":            "/public/a%2541",
 		"/public/100%25":            "/public/100%25",
 		"/public/../private":        "",
 		"/public/%2e%2e/private":    "",
@@ -351,7 +375,7 @@ func TestURLsAndMethodsAreBounded(t *testing.T) {
 	s := server(t, func(http.ResponseWriter, *http.Request) {})
 	c := newClient(t, fetch.Options{})
 	rule := loopback(t, s.URL)
-	rule.Methods = append(rule.Methods, "ABCDEFGHIJKLMNOP")
+	rule.Methods = append(rule.Methods, "ABCDEFGHIJKLMNOP", "CONNECT", "TRACE", "TRACK")
 	do := func(method, rawURL string) error {
 		_, err := c.Do(t.Context(), "m", granted{rule}, nil, fetch.Request{Method: method, URL: rawURL})
 		return err

@@ -81,6 +81,8 @@ func checkParts(u *url.URL) *Refused {
 		return deny("a user in the URL: credentials are never written there; grant a secret instead")
 	case u.Opaque != "" || u.Hostname() == "":
 		return invalid("a URL without a host: write %s://HOST/PATH", u.Scheme)
+	case !utf8.ValidString(u.Host): // behind an encoding
+		return invalid("the host %s is not UTF-8", shown(u.Host))
 	case len(u.Host) > maxHostBytes:
 		return invalid("a host of %d bytes: at most %d are allowed", len(u.Host), maxHostBytes)
 	case hidesSegments(u.Path):
@@ -91,7 +93,7 @@ func checkParts(u *url.URL) *Refused {
 
 // hidesSegments reports whether a server could read another path than the rules
 // did: dot segments that stand behind an encoding, a backslash or a parameter, and
-// control characters. What is encoded more than three times over hides something.
+// control characters. What is encoded more than four times over hides something.
 func hidesSegments(path string) bool {
 	for range 4 {
 		if strings.ContainsFunc(path, unicode.IsControl) {
