@@ -52,7 +52,7 @@ var packages = map[string][]string{
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 
 	"host/capability":   {"protocol/abi", "protocol/rawjson", "protocol/tool"},
-	"host/gate":         {"host/capability", "host/receipt", "protocol/abi", "protocol/tool"},
+	"host/gate":         {"host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
 	"host/secrets":      {"host/capability", "protocol/abi"},
@@ -66,7 +66,7 @@ var packages = map[string][]string{
 	"runtime/sandbox":  {"runtime/plainfile", "runtime/wasmbin", "protocol/abi"},
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"runtime/worker":   {"runtime/dialect", "protocol/abi"},
-	"runtime/registry": {"runtime/dialect", "runtime/plainfile", "runtime/schema", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
+	"runtime/registry": {"runtime/dialect", "runtime/plainfile", "runtime/schema", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/definition", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 	"runtime/schema":   {"protocol/abi"},
 	"runtime/reload":   {"runtime/plainfile", "protocol/abi", "protocol/tool"},
 	"runtime/llm":      {"protocol/chat", "protocol/tool"},

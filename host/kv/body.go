@@ -16,9 +16,9 @@ import (
 // bodyDepth is how deep a body nests: an object of scalars.
 const bodyDepth = 1
 
-// decode reads a body strictly into the struct that in points to, and returns
-// which names were given.
-func decode(body []byte, in any) (given func(name string) bool, err error) {
+// decode reads a body strictly into the struct that in points to and that has these
+// names, and returns which were given.
+func decode(body []byte, in any, allowed ...string) (given func(name string) bool, err error) {
 	node, err := rawjson.Parse(body, bodyDepth)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -26,7 +26,6 @@ func decode(body []byte, in any) (given func(name string) bool, err error) {
 	if !node.Is(rawjson.Object) {
 		return nil, invalid("the body is of type %s, allowed is an object", node.What())
 	}
-	allowed := namesOf(in)
 	for _, m := range node.Members {
 		if !slices.Contains(allowed, m.Name) {
 			return nil, invalid("unknown name %+q, allowed are %s", abi.Cut(m.Name, 40), strings.Join(allowed, ", "))
@@ -42,14 +41,6 @@ func decode(body []byte, in any) (given func(name string) bool, err error) {
 		return nil, err
 	}
 	return func(name string) bool { return node.Get(name) != nil }, nil
-}
-
-func namesOf(in any) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(in).Elem()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
 }
 
 func kindOf(t reflect.Type) string {

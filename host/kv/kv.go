@@ -88,10 +88,15 @@ func (s *Service) Serve(ctx context.Context, a Access, r abi.Request) abi.Respon
 	if a.MaxBytes == 0 {
 		a.MaxBytes = DefaultMaxBytes
 	}
-	serve, known := map[abi.Op]func(context.Context, Access, string, []byte) (any, error){
-		abi.OpKVGet: s.get, abi.OpKVSet: s.set, abi.OpKVDelete: s.delete,
-	}[r.Op]
-	if !known {
+	var serve func(context.Context, Access, string, []byte) (any, error)
+	switch r.Op {
+	case abi.OpKVGet:
+		serve = s.get
+	case abi.OpKVSet:
+		serve = s.set
+	case abi.OpKVDelete:
+		serve = s.delete
+	default:
 		return abi.Refuse(abi.Invalid, "no operation on values")
 	}
 	space, err := a.space()
@@ -136,7 +141,7 @@ func (s *Service) refuse(ctx context.Context, a Access, op abi.Op, err error) ab
 
 func (s *Service) get(ctx context.Context, _ Access, space string, body []byte) (any, error) {
 	var in abi.KVGet
-	given, err := decode(body, &in)
+	given, err := decode(body, &in, "key", "base64", "prefix", "after", "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +203,7 @@ func (s *Service) list(ctx context.Context, space string, in abi.KVGet, given fu
 
 func (s *Service) set(ctx context.Context, a Access, space string, body []byte) (any, error) {
 	var in abi.KVSet
-	given, err := decode(body, &in)
+	given, err := decode(body, &in, "key", "value", "base64", "ttl", "ifVersion")
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +240,7 @@ func (s *Service) set(ctx context.Context, a Access, space string, body []byte) 
 
 func (s *Service) delete(ctx context.Context, _ Access, space string, body []byte) (any, error) {
 	var in abi.KVDelete
-	if _, err := decode(body, &in); err != nil {
+	if _, err := decode(body, &in, "key", "ifVersion"); err != nil {
 		return nil, err
 	}
 	if err := checkKey(in.Key); err != nil {
