@@ -188,7 +188,7 @@ func (e Entry) fits(m tool.Module) *verdict {
 
 // pinned judges a module that nobody had to decide about by what served before.
 func (b *Book) pinned(now *page, m tool.Module, requested Grant) *verdict {
-	changes := now.pins[m.Name].Changes(Pin{Digest: m.Digest, Definitions: m.Definitions, Requests: requested})
+	changes := now.pins[m.Name].Changes(Pin{Digest: m.Digest, Definitions: m.Definitions, Version: m.Version, Requests: requested})
 	if len(changes) == 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@
 package guestlog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -18,8 +19,9 @@ import (
 
 // Options bounds what is kept. The zero value works.
 type Options struct {
-	// Logger gets every line that is kept, at level debug: a guest does not
-	// choose what an operator is woken by. Default: none does.
+	// Logger gets every line that is kept. What a guest warns of, or prints as it
+	// breaks, is a warning there too, the first lines of each call; the rest is at
+	// level debug. Default: none does.
 	Logger *slog.Logger
 	// Redact takes secrets out of a text and counts them. Default: nothing is
 	// taken out.
@@ -88,6 +90,7 @@ type Call struct {
 
 	mu     sync.Mutex
 	lines  int // written so far, dropped ones included
+	loud   int // of them, logged as warnings
 	closed bool
 }
 
@@ -113,15 +116,30 @@ func (c *Call) Write(level abi.LogLevel, text string) {
 	}
 	clean, n := c.log.o.Redact(abi.OneLine(text, c.length+window))
 	clean = abi.Cut(clean, c.length)
-	c.log.o.Logger.Debug("tool log", "tool", c.head.Tool, "file", c.head.Module, "call", c.head.CallID,
-		"level", int(level), "line", clean, "redacted", n)
-	c.keep(level, clean)
+	c.keep(level, clean, n)
 }
 
-func (c *Call) keep(level abi.LogLevel, text string) {
-	c.log.add(c.head.Module, Line{
-		Time: time.Now(), Level: min(max(level, abi.Trace), abi.Error), Tool: c.head.Tool, CallID: c.head.CallID, Text: text,
-	})
+// maxLoud is how many lines of one call are logged as warnings: a limit of its
+// own, since a call may be allowed to log far more.
+const maxLoud = 100
+
+// keep logs a clean line, from which redacted secrets were taken, and keeps it. The
+// lock is held.
+func (c *Call) keep(level abi.LogLevel, text string, redacted int) {
+	level = min(max(level, abi.Trace), abi.Error)
+	as := slog.LevelDebug
+	if level >= abi.Warn && c.loud < maxLoud {
+		as = slog.LevelWarn
+		c.loud++
+	}
+	c.log.o.Logger.Log(context.Background(), as, "tool log", "tool", c.head.Tool, "module", c.head.Module, "call", c.head.CallID,
+		"guest_level", levelName(level), "line", text, "redacted", redacted)
+	c.log.add(c.head.Module, Line{Time: time.Now(), Level: level, Tool: c.head.Tool, CallID: c.head.CallID, Text: text})
+}
+
+// levelName is how a guest's level is called in its own language.
+func levelName(l abi.LogLevel) string {
+	return [...]string{"trace", "debug", "info", "warn", "error"}[l]
 }
 
 // Close says in one more line how many were dropped, if any were. Lines that come
@@ -136,9 +154,7 @@ func (c *Call) Close() {
 		return
 	}
 	text := fmt.Sprintf("... %d more lines dropped: at most %d are kept of one call (%s)", dropped, c.most, abi.LimitLogLines.Key())
-	c.log.o.Logger.Debug("tool log", "tool", c.head.Tool, "file", c.head.Module, "call", c.head.CallID,
-		"level", int(abi.Warn), "line", text)
-	c.keep(abi.Warn, text)
+	c.keep(abi.Warn, text, 0)
 }
 
 // add keeps a line of a module, and forgets the module that has been silent for

@@ -62,8 +62,8 @@ func TestLinesAreKeptAndLogged(t *testing.T) {
 			t.Error("lines of nobody")
 		}
 		text := out.String()
-		if strings.Count(text, "\n") != 3 || strings.Count(text, "level=DEBUG") != 3 || strings.Contains(text, "hunter2") ||
-			!strings.Contains(text, `msg="tool log" tool=gh_search file=github.wasm call=c1 level=2 line=searching redacted=0`) {
+		if strings.Count(text, "\n") != 3 || strings.Count(text, "level=DEBUG") != 2 || strings.Contains(text, "hunter2") ||
+			!strings.Contains(text, `msg="tool log" tool=gh_search module=github.wasm call=c1 guest_level=info line=searching redacted=0`) {
 			t.Errorf("slog:\n%s", text)
 		}
 		log.Forget("github.wasm")
@@ -71,6 +71,28 @@ func TestLinesAreKeptAndLogged(t *testing.T) {
 			t.Errorf("forgotten: %v", got)
 		}
 	})
+}
+
+// What a guest warns of is seen without debugging, and a flood of it is not.
+func TestWarningsOfGuestsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := guestlog.New(guestlog.Options{Logger: slog.New(slog.NewTextHandler(&out, nil))}) // info and above
+	for calls := range 2 {
+		call := log.Call(head("a.wasm"), abi.Limits{LogLines: 1000})
+		call.Write(abi.Info, "chatter")
+		call.Write(abi.Error, "panic: boom\nlevel=ERROR")
+		for range 500 {
+			call.Write(abi.Warn, "flood")
+		}
+		call.Close()
+		text := out.String()
+		if n := strings.Count(text, `msg="tool log"`); n != 100*(calls+1) {
+			t.Errorf("%d lines after %d calls", n, calls+1)
+		}
+		if strings.Contains(text, "chatter") || !strings.Contains(text, `level=WARN msg="tool log" tool=gh_search module=a.wasm call=c1 guest_level=error line="panic: boom level=ERROR"`) {
+			t.Errorf("logged: %.400s", text)
+		}
+	}
 }
 
 // A flood of lines, and one line that is a flood.

@@ -151,6 +151,8 @@ type Module struct {
 	// Definitions is the hash of what its tools say and request, as exported: 64
 	// lower-case hex digits; empty if it is not known.
 	Definitions string
+	// Version is what the module calls itself; empty if it does not say.
+	Version string
 }
 
 // Decision is what policy says about a caller and a tool. Status is Ready if

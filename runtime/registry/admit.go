@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	definitions "github.com/hutch-run/hutch/protocol/definition"
 	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
@@ -33,7 +34,7 @@ const (
 func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
 	var unknown []tool.Candidate
 	seen := map[string]bool{}
-	for _, c := range wanted {
+	for _, c := range slices.Concat(wanted, r.missingPins(wanted)) {
 		if c.Err != nil || seen[c.Digest] {
 			continue
 		}
@@ -126,7 +127,7 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 
 // describe asks a worker, once more if the first was lost under it.
 func (r *Registry) describe(ctx context.Context, name, digest string) ([]byte, error) {
-	m := r.workerModule(name, digest)
+	m := r.workerModule(name, digest, r.o.Limits)
 	m.Limits.Wall = min(m.Limits.Wall, describeWall)
 	raw, err := r.o.Workers.Describe(ctx, m)
 	if errors.Is(err, &abi.Failure{Class: abi.ClassWorkerLost}) {
@@ -141,8 +142,8 @@ func (r *Registry) budget() wasmbin.Budget {
 
 // workerModule is how workers know a digest. The bytes are read again for each
 // start, so that they do not stay in this process.
-func (r *Registry) workerModule(name, digest string) worker.Module {
-	return worker.Module{Name: name, Digest: digest, Limits: r.o.Limits, Bytes: func() ([]byte, error) {
+func (r *Registry) workerModule(name, digest string, limits abi.Limits) worker.Module {
+	return worker.Module{Name: name, Digest: digest, Limits: limits, Bytes: func() ([]byte, error) {
 		raw, err := r.o.Fetch(digest)
 		if err != nil {
 			return nil, err
@@ -171,6 +172,9 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 		return fmt.Errorf("%d tools, at most %d", n, dialect.MaxTools)
 	}
 	d.exported = desc
+	if d.hash, err = definitions.Hash(desc); err != nil {
+		return err
+	}
 	d.requests = union(desc.Requests, d.requests)
 	names := map[string]string{}
 	for _, own := range desc.Tools {

@@ -131,6 +131,7 @@ func TestE11_ArgumentsAreStrictJSON(t *testing.T) {
 func TestArgumentsHaveALargestSize(t *testing.T) {
 	w := withSchema(t, `{"type":"object"}`)
 	w.o.Limits.InputBytes = 20
+	w.Reconsider(t.Context())
 	if _, err := w.text("take", `{"a":"0123456789ab"}`); err != nil {
 		t.Errorf("20 bytes: %v", err)
 	}
@@ -238,39 +239,12 @@ func TestGuestErrorsAreAnswers(t *testing.T) {
 	}
 }
 
-// What a guest warns of is seen without debugging, and a flood of it is not: the
-// first lines of each call are warnings, whatever a call may log.
-func TestWarningsOfGuestsAreLogged(t *testing.T) {
-	w := withSchema(t, `{"type":"object"}`) // its log takes info and above
-	w.workers.call = func(_ context.Context, _ worker.Module, in abi.Invocation) ([]byte, error) {
-		in.Log(abi.Info, "chatter")
-		in.Log(abi.Error, "panic: boom\nlevel=ERROR")
-		for range 5 * maxLoudLines {
-			in.Log(abi.Warn, "flood")
-		}
-		return encode(tool.Text("ok"))
-	}
-	for calls := range 2 {
-		if _, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "take"}); err != nil {
-			t.Fatal(err)
-		}
-		log := w.log.String()
-		if n := strings.Count(log, `msg="tool log"`); n != maxLoudLines*(calls+1) {
-			t.Errorf("%d lines after %d calls", n, calls+1)
-		}
-		if strings.Contains(log, "chatter") || !strings.Contains(log, `level=WARN msg="tool log" tool=take module=take.wasm guest_level=error line="panic: boom level=ERROR"`) {
-			t.Errorf("logged: %.400s", log)
-		}
-	}
-}
-
-func TestProgressAndLogArePassedOn(t *testing.T) {
+func TestProgressIsPassedOn(t *testing.T) {
 	w := withSchema(t, `{"type":"object"}`)
 	w.workers.call = func(_ context.Context, _ worker.Module, in abi.Invocation) ([]byte, error) {
 		for _, raw := range []string{`{"progress":1,"total":2,"message":"half\nway"}`, `nonsense`, `[]`, `{"progress":"x"}`, `{"progress":{"a":{}}}`} {
 			in.Progress(json.RawMessage(raw))
 		}
-		in.Log(abi.Info, "a line")
 		return encode(tool.Text("ok"))
 	}
 	var got []tool.Progress

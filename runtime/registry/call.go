@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -36,16 +35,22 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 		return tool.Result{}, tool.NotFound(call.Name)
 	}
 	defer r.release(l.mount.def.digest)
-	args, err := r.arguments(l.bound, call.Arguments)
+	args, err := r.arguments(l, call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if err := r.confirm(ctx, l.mount); err != nil {
 		return r.failed(l.name, err)
 	}
-	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest), abi.Invocation{
-		Tool: l.bound.own.Name, Arguments: args, Limits: r.o.Limits, Line: lineOf(c),
-		Log: r.logTo(ctx, l), Progress: progressTo(call.Progress),
+	grant, err := r.o.Grants.Begin(ctx, c, l.mount.module, l.name, args)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer grant.end()
+	limits := l.mount.limits
+	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest, limits), abi.Invocation{
+		Tool: l.bound.own.Name, Arguments: args, Limits: limits, Line: lineOf(c),
+		Host: grant.Host, Config: grant.Config, Log: grant.Log, Progress: r.progressTo(call.Progress),
 	})
 	if err != nil {
 		return r.failed(l.name, err)
@@ -74,7 +79,8 @@ func (r *Registry) find(c tool.Caller, name string) *listed {
 }
 
 // arguments checks what the caller gave and returns the bytes that were checked.
-func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessage, error) {
+func (r *Registry) arguments(l *listed, given json.RawMessage) (json.RawMessage, error) {
+	b, most := l.bound, l.mount.limits.InputBytes
 	invalid := func(text string) *callError {
 		return &callError{kind: tool.ErrInvalid,
 			text: fmt.Sprintf("invalid arguments for %q: %s", b.public.Name, text)}
@@ -83,8 +89,8 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
-	if n := len(args); n > r.o.Limits.InputBytes {
-		err := invalid(fmt.Sprintf("%d bytes, at most %d (%s)", n, r.o.Limits.InputBytes, abi.LimitInput.Key()))
+	if n := len(args); n > most {
+		err := invalid(fmt.Sprintf("%d bytes, at most %d (%s)", n, most, abi.LimitInput.Key()))
 		err.limit = abi.LimitInput
 		return nil, err
 	}
@@ -108,34 +114,8 @@ func (r *Registry) arguments(b *boundTool, given json.RawMessage) (json.RawMessa
 	return args, nil
 }
 
-// maxLoudLines is how many lines of one call are logged as warnings: a limit of
-// its own, since a call may be allowed to log far more.
-const maxLoudLines = 100
-
-// logTo takes a guest's lines into our own log, marked as its. What it warns of,
-// or prints as it breaks, is a warning here too, the first lines of each call; the
-// rest is for who debugs.
-func (r *Registry) logTo(ctx context.Context, l *listed) func(abi.LogLevel, string) {
-	// The guest's lines were cut by the worker; one of its own may be longer.
-	most, loud := max(r.o.Limits.WithDefaults().LogLineBytes, maxFailureText), 0
-	return func(level abi.LogLevel, line string) {
-		as := slog.LevelDebug
-		if level >= abi.Warn && loud < maxLoudLines {
-			as = slog.LevelWarn
-			loud++
-		}
-		r.o.Logger.Log(ctx, as, "tool log", "tool", l.name, "module", l.mount.module.Name,
-			"guest_level", levelName(level), "line", abi.OneLine(line, most))
-	}
-}
-
-// levelName is how a guest's level is called in its own language.
-func levelName(l abi.LogLevel) string {
-	return [...]string{"trace", "debug", "info", "warn", "error"}[min(max(l, abi.Trace), abi.Error)]
-}
-
 // progressTo passes a guest's progress on; what is no progress is dropped.
-func progressTo(told func(tool.Progress)) func(json.RawMessage) {
+func (r *Registry) progressTo(told func(tool.Progress)) func(json.RawMessage) {
 	if told == nil {
 		return nil
 	}
@@ -144,7 +124,7 @@ func progressTo(told func(tool.Progress)) func(json.RawMessage) {
 		if rawjson.Check(raw, 1) != nil || json.Unmarshal(raw, &p) != nil {
 			return
 		}
-		p.Message = abi.OneLine(p.Message, 1000)
+		p.Message = abi.OneLine(r.redacted(p.Message), 1000)
 		told(p)
 	}
 }

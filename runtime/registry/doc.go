@@ -12,7 +12,8 @@
 // admitted. That happens in at most two goroutines at a time, under a context
 // that Close ends and whose end it waits for; they, and a timer between them,
 // build the next snapshots and swap them in. A Call can swap too, when it finds
-// that a module does not describe itself as its manifest says. All build under
+// that a module does not describe itself as its manifest says, and Reconsider,
+// when the policy changed. All build under
 // mu, so snapshots follow each other in one order.
 //
 // A digest is in use while a file of the snapshot or a running call is; both

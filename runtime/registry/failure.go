@@ -54,7 +54,7 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 	case errors.As(err, &already):
 		return tool.Result{}, already
 	case errors.As(err, &f) && f.Class == abi.ClassGuest:
-		return tool.Failed(abi.OneLine(f.Text, maxFailureText)), nil
+		return tool.Failed(abi.OneLine(r.redacted(f.Text), maxFailureText)), nil
 	}
 	for _, row := range failures {
 		if !errors.Is(err, row.cause) {
@@ -62,7 +62,7 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 		}
 		what, limit := row.kind.Error(), abi.LimitName("")
 		if f != nil {
-			what, limit = abi.OneLine(f.Text, maxFailureText), f.Limit
+			what, limit = abi.OneLine(r.redacted(f.Text), maxFailureText), f.Limit
 		}
 		text := fmt.Sprintf("tool %q: %s", name, what)
 		// What a tool leaves with may be about these arguments alone: no advice.

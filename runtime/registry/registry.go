@@ -57,7 +57,17 @@ type Options struct {
 	DeathWindow time.Duration
 	// Limits bound each call; zero fields mean their defaults.
 	Limits abi.Limits
-	// Logger gets warnings, and what tools log. Default: nothing is logged.
+	// Grants gives each call what its module may use, and its module limits of
+	// its own. Default: nothing, and no log.
+	Grants Grants
+	// Redactor takes secrets out of what tools answer and report. Default: nothing
+	// is taken out.
+	Redactor Redactor
+	// Pinned returns the digest of the version of a file that was accepted, empty
+	// if there is none. It serves in place of one that may not, as long as Fetch
+	// has its bytes. It must answer quickly and from any goroutine.
+	Pinned func(tool.Candidate) string
+	// Logger gets warnings. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -107,6 +117,15 @@ func New(o Options) (*Registry, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Limits = o.Limits.WithDefaults()
+	if o.Grants == nil {
+		o.Grants = noGrants{}
+	}
+	if o.Redactor == nil {
+		o.Redactor = noRedactor{}
+	}
+	if o.Pinned == nil {
+		o.Pinned = func(tool.Candidate) string { return "" }
+	}
 	o.Deaths, o.DeathWindow = cmp.Or(o.Deaths, defaultDeaths), cmp.Or(o.DeathWindow, defaultDeathWindow)
 	q, err := newQuarantine(o)
 	if err != nil {
@@ -128,7 +147,7 @@ func New(o Options) (*Registry, error) {
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
 	r.subs.logger = o.Logger
-	r.current.Store(build(&snapshot{}, nil, nil, o.Policy))
+	r.current.Store(build(&snapshot{}, nil, nil, &r.o))
 	return r, nil
 }
 
@@ -205,7 +224,7 @@ func (r *Registry) lastWanted() []tool.Candidate {
 // read from base: what the round started from. mu is held.
 func (r *Registry) publishLocked(base *snapshot) {
 	r.stale = false
-	next := build(base, r.wanted, r.verdicts, r.o.Policy)
+	next := build(base, r.wanted, r.verdicts, &r.o)
 	for _, e := range next.entries {
 		r.hold(e.mount)
 	}
@@ -215,6 +234,7 @@ func (r *Registry) publishLocked(base *snapshot) {
 			r.release(e.mount.def.digest)
 		}
 	}
+	r.renew(old, next)
 	r.logChanges(old, next)
 	if old.visible != next.visible {
 		r.subs.tell()
@@ -256,7 +276,7 @@ func (r *Registry) condemn(digest string, why error) {
 func (r *Registry) forget() {
 	used := map[string]bool{}
 	for _, c := range r.wanted {
-		used[c.Digest] = true
+		used[c.Digest], used[r.o.Pinned(c)] = true, true
 	}
 	for _, e := range r.current.Load().entries {
 		if e.mount != nil {
@@ -362,6 +382,7 @@ func (r *Registry) Close() error {
 type mount struct {
 	module tool.Module
 	def    *definition
+	limits abi.Limits // of one call
 }
 
 // A definition is what one digest offers. It is shared by all files with these
@@ -372,6 +393,7 @@ type definition struct {
 	size     int64
 	kind     dialect.Kind
 	exported tool.Description
+	hash     string        // of exported
 	requests tool.Requests // exported ones, and what the imports ask for
 	imports  []string
 	tools    []*boundTool

@@ -116,6 +116,7 @@ type world struct {
 	jail    string // the quarantine's folder
 	build   string
 	log     *lockedBuffer
+	options func(*Options) // changes those of start; may be nil
 	mu      sync.Mutex
 	blobs   map[string][]byte
 	fetched int
@@ -138,8 +139,10 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{T: t, cache: t.TempDir(), jail: t.TempDir(), build: "test", log: &lockedBuffer{}, blobs: map[string][]byte{},
+func newWorld(t *testing.T) *world { return newWorldWith(t, nil) }
+
+func newWorldWith(t *testing.T, options func(*Options)) *world {
+	w := &world{options: options, T: t, cache: t.TempDir(), jail: t.TempDir(), build: "test", log: &lockedBuffer{}, blobs: map[string][]byte{},
 		workers: &workers{said: map[string][]byte{}, fail: map[string]error{}, running: map[string]int{}}}
 	w.start()
 	return w
@@ -147,10 +150,14 @@ func newWorld(t *testing.T) *world {
 
 // start opens a registry, as a new process would.
 func (w *world) start() {
-	r, err := New(Options{
+	o := Options{
 		Workers: w.workers, Policy: policy{}, Fetch: w.fetch, CacheDir: w.cache, Build: w.build, QuarantineDir: w.jail, Deaths: 3,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-	})
+	}
+	if w.options != nil {
+		w.options(&o)
+	}
+	r, err := New(o)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -552,7 +559,7 @@ func TestWorkersGetStrippedBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := w.file("x.wasm", with)
-	raw, err := w.workerModule(c.Name, c.Digest).Bytes()
+	raw, err := w.workerModule(c.Name, c.Digest, w.o.Limits).Bytes()
 	if err != nil || len(raw) >= len(with) {
 		t.Errorf("%d bytes of %d, %v", len(raw), len(with), err)
 	}

@@ -17,10 +17,11 @@ func (r *Registry) result(l *listed, raw []byte) (tool.Result, error) {
 		return tool.Result{}, &callError{kind: kind, limit: limit, text: fmt.Sprintf(
 			"tool %q answered what it may not: %s", l.name, abi.OneLine(text, maxFailureText))}
 	}
-	if n := len(raw); n > r.o.Limits.OutputBytes {
+	if n, most := len(raw), l.mount.limits.OutputBytes; n > most {
 		return fail(tool.ErrLimit, abi.LimitOutput, fmt.Sprintf("%d bytes, at most %d (%s): ask for less",
-			n, r.o.Limits.OutputBytes, abi.LimitOutput.Key()))
+			n, most, abi.LimitOutput.Key()))
 	}
+	raw, _ = r.o.Redactor.JSON(raw)
 	res, err := dialect.ParseResult(l.mount.def.kind, raw)
 	if err != nil {
 		return fail(tool.ErrFailed, "", err.Error())

@@ -115,10 +115,12 @@ func TestResultsHaveALargestSize(t *testing.T) {
 	answer := `{"content":[{"type":"text","text":"hi"}]}`
 	w := answering(t, "", answer)
 	w.o.Limits.OutputBytes = len(answer)
+	w.Reconsider(t.Context())
 	if _, err := w.text("ask", `{}`); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
 	w.o.Limits.OutputBytes--
+	w.Reconsider(t.Context())
 	if _, err := w.text("ask", `{}`); !errors.Is(err, tool.ErrLimit) {
 		t.Errorf("one byte over: %v", err)
 	}

@@ -50,9 +50,9 @@ func keyOf(c tool.Candidate) string { return c.Source + "\x00" + c.Name }
 
 // build decides what serves: a pure function of its arguments. verdicts has an
 // answer for each digest that is known; others are still being admitted.
-func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict, policy Policy) *snapshot {
+func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict, o *Options) *snapshot {
 	b := builder{
-		verdicts: verdicts, policy: policy,
+		verdicts: verdicts, o: o,
 		next:     &snapshot{byKey: map[string]*entry{}, byName: map[string]*listed{}},
 		claimed:  map[string]*entry{},
 		reserved: map[string]*entry{},
@@ -66,8 +66,9 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 		e := &entry{candidate: c}
 		b.next.entries = append(b.next.entries, e)
 		b.next.byKey[key] = e
-		b.propose(e, base.byKey[key])
-		e.keeps = e.before != nil && base.byKey[key].firm
+		was := base.byKey[key]
+		b.propose(e, was)
+		e.keeps = e.before != nil && was != nil && was.firm
 		e.firm = e.keeps || !loading
 		loading = loading || e.reason == reasonLoading
 	}
@@ -79,7 +80,7 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 
 type builder struct {
 	verdicts map[string]verdict
-	policy   Policy
+	o        *Options // Policy, Grants, Limits and Pinned
 	next     *snapshot
 	// claimed says who has a name; reserved, who had it and may want it back.
 	claimed, reserved map[string]*entry
@@ -88,7 +89,12 @@ type builder struct {
 // propose works out what e should serve, and what it can fall back to.
 func (b *builder) propose(e *entry, was *entry) {
 	if was != nil && was.mount != nil && b.verdicts[was.mount.def.digest].err == nil {
-		e.before = was.mount
+		e.before = b.mount(e.candidate, was.mount.def)
+	}
+	if e.before == nil || b.judge(e.before).Status != tool.Ready {
+		if pinned := b.pinned(e.candidate); pinned != nil {
+			e.before = pinned
+		}
 	}
 	if e.candidate.Err != nil {
 		e.reason = e.candidate.Err.Error()
@@ -106,10 +112,7 @@ func (b *builder) propose(e *entry, was *entry) {
 		}
 		return
 	}
-	next := &mount{def: v.def, module: tool.Module{
-		Name: e.candidate.Name, Digest: e.candidate.Digest, Source: e.candidate.Source,
-		Shipped: e.candidate.Shipped, Requests: v.def.requests,
-	}}
+	next := b.mount(e.candidate, v.def)
 	switch d := b.judge(next); {
 	case d.Status == tool.Rejected:
 		e.reason = d.Reason
@@ -120,11 +123,35 @@ func (b *builder) propose(e *entry, was *entry) {
 	}
 }
 
+// mount offers a version of the file that c is of.
+func (b *builder) mount(c tool.Candidate, def *definition) *mount {
+	m := &mount{def: def, module: tool.Module{
+		Name: c.Name, Digest: def.digest, Source: c.Source, Shipped: c.Shipped,
+		Requests: def.requests, Definitions: def.hash, Version: def.exported.Version,
+	}}
+	m.limits = within(b.o.Grants.Limits(m.module), b.o.Limits)
+	return m
+}
+
+// pinned returns the version that was accepted for a file, nil if the file has it,
+// or it may not serve.
+func (b *builder) pinned(c tool.Candidate) *mount {
+	digest := b.o.Pinned(c)
+	def := b.verdicts[digest].def
+	if def == nil || digest == c.Digest {
+		return nil
+	}
+	if m := b.mount(c, def); b.judge(m).Status == tool.Ready {
+		return m
+	}
+	return nil
+}
+
 // judge says how things stand with a module: ready if any of its tools is.
 func (b *builder) judge(m *mount) tool.Decision {
 	var first tool.Decision
 	for i, t := range m.def.tools {
-		d := b.policy.Decide(tool.Caller{}, m.module, t.public)
+		d := b.o.Policy.Decide(tool.Caller{}, m.module, t.public)
 		if d.Status == tool.Ready {
 			return d
 		}
@@ -293,7 +320,7 @@ func (b *builder) fingerprint() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, l := range b.next.tools {
-		if b.policy.Decide(tool.Caller{}, l.mount.module, l.bound.public).Status != tool.Ready {
+		if b.o.Policy.Decide(tool.Caller{}, l.mount.module, l.bound.public).Status != tool.Ready {
 			continue
 		}
 		if err := enc.Encode(l.bound.public); err != nil {

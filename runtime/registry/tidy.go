@@ -42,6 +42,9 @@ func (r *Registry) wantedDigests() map[string]bool {
 	wanted := map[string]bool{}
 	for _, c := range r.lastWanted() {
 		wanted[c.Digest] = true
+		if pinned := r.o.Pinned(c); pinned != "" {
+			wanted[pinned] = true
+		}
 	}
 	for _, e := range r.current.Load().entries {
 		if e.mount != nil {

@@ -25,10 +25,12 @@ type Module struct {
 	// The rest describes what serves, and is empty if nothing does.
 
 	// Code is its worker.CodeDigest.
-	Code     string
-	Dialect  string
-	Version  string // the module's own
-	Requests tool.Requests
+	Code    string
+	Dialect string
+	Version string // the module's own
+	// Definitions is the hash of what it says, as exported.
+	Definitions string
+	Requests    tool.Requests
 	// Imports are the functions it links, as "module name", sorted.
 	Imports []string
 	// Unconfirmed: its description is that of its hutch.manifest, and is
@@ -69,6 +71,7 @@ func (r *Registry) view(e *entry) Module {
 	}
 	def := e.mount.def
 	m.Serving, m.Code, m.Dialect, m.Version = def.digest, def.code, string(def.kind), def.exported.Version
+	m.Definitions = def.hash
 	m.Requests, m.Imports, m.Unconfirmed = def.requests, slices.Clone(def.imports), !def.confirmed.Load()
 	for _, t := range def.tools {
 		d := r.decide(tool.Caller{}, e.mount, t)
