@@ -7,6 +7,9 @@
 //	index.json   what was built, written last, as [Index] writes it:
 //	             [{"name":"text.wasm","digest":"<sha256, 64 hex digits>","size":4289034}, ...]
 //
+//	policy.yaml  what is granted to the modules that ask for something, in the
+//	             grammar of a policy file; it counts for the digests of the index
+//
 // The index is there so that a program can say what it has without touching
 // megabytes of modules. A folder without one holds no modules: that is a fresh
 // clone, which builds and runs.
@@ -26,7 +29,10 @@ import (
 	"strings"
 )
 
-const indexName = "index.json"
+const (
+	indexName  = "index.json"
+	policyName = "policy.yaml"
+)
 
 //go:embed *
 var folder embed.FS
@@ -72,6 +78,19 @@ func Open(files fs.FS) (*Set, error) {
 
 // Modules returns what there is, sorted by name. The slice is the caller's.
 func (s *Set) Modules() []Module { return slices.Clone(s.modules) }
+
+// Policy returns the text of the policy that the modules are shipped with: what is
+// granted to those that ask for something. It is nil if none does.
+func (s *Set) Policy() ([]byte, error) {
+	text, err := fs.ReadFile(s.files, policyName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shipped modules: %w", err)
+	}
+	return text, nil
+}
 
 // Fetch returns the bytes of the module with a digest, after checking that
 // they have it. For a digest that is not in the index, errors.Is(err,

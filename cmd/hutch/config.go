@@ -21,6 +21,13 @@ type Config struct {
 	State string
 	// stateNamed: somebody chose State.
 	stateNamed bool
+	// Policy is the file that says what is granted, absolute.
+	Policy string
+	// policyFrom says who named it, as toolsFrom does.
+	policyFrom string
+	// Dev lets modules change without being decided about again, and gives no
+	// secrets.
+	Dev bool
 	// Addr is where serve listens: loopback host and port.
 	Addr string
 	// addrFrom says who chose Addr, as toolsFrom does.
@@ -48,12 +55,16 @@ const (
 	// flagTimeout is the limit of that name, for one call.
 	flagTimeout = "timeout"
 	flagJail    = "require-jail"
+	flagPolicy  = "policy"
+	flagDev     = "dev"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
 func folderFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringSliceFlag{Name: flagTools, Usage: "`DIR`: folder with modules; may be repeated (default: ./tools; env HUTCH_TOOLS)"},
+		&cli.StringFlag{Name: flagPolicy, Usage: "`FILE`: what is granted to which module (default: policy.yaml in the state folder; env HUTCH_POLICY)"},
+		&cli.BoolFlag{Name: flagDev, Usage: "for authors: a module that changes needs no new decision, and none gets a secret"},
 	}, stateFlags()...)
 }
 
@@ -122,6 +133,10 @@ func (cfg *Config) fromFlags(c *cli.Context) error {
 			return usagef("--state: empty")
 		}
 	}
+	if c.IsSet(flagPolicy) {
+		cfg.Policy, cfg.policyFrom = c.String(flagPolicy), "--"+flagPolicy
+	}
+	cfg.Dev = cfg.Dev || c.Bool(flagDev)
 	if c.IsSet(flagJail) {
 		cfg.RequireJail = c.Bool(flagJail)
 	}
@@ -163,7 +178,16 @@ func (cfg *Config) finish(env func(string) string) error {
 		return usagef("state %s: %w", quoted(cfg.State), err)
 	}
 	cfg.State = dir
-	return nil
+	if cfg.Policy == "" {
+		if cfg.policyFrom != "" {
+			return usagef("%s: empty", cfg.policyFrom)
+		}
+		cfg.Policy = state{dir}.policy()
+	}
+	if cfg.Policy, err = filepath.Abs(cfg.Policy); err != nil {
+		return usagef("policy %s: %w", quoted(cfg.Policy), err)
+	}
+	return cfg.checkPolicyPlace()
 }
 
 // atHome reports whether a folder is named from the home folder, as a shell does:

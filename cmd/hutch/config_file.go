@@ -25,6 +25,11 @@ var fileKeys = []struct {
 		cfg.State, err = folderIn(path, v)
 		return err
 	}},
+	{flagPolicy, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
+		cfg.Policy, err = folderIn(path, v)
+		cfg.policyFrom = path
+		return err
+	}},
 	{flagAddr, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
 		if cfg.Addr, err = v.Text(); err != nil {
 			return err

@@ -70,6 +70,8 @@ var checks = []struct {
 	{"cache folder", checkCache},
 	{"worker", checkWorker},
 	{"tool folders", checkToolFolders},
+	{"policy", checkPolicy},
+	{"secrets", checkSecrets},
 	{"address", checkAddress},
 	{"go toolchain", checkGo},
 	{"platform", checkPlatform},
@@ -191,7 +193,7 @@ const maxLoading = 30 * time.Second
 func loadedModules(ctx context.Context, who patient) []registry.Module {
 	ctx, cancel := context.WithTimeout(ctx, maxLoading)
 	defer cancel()
-	app, err := NewApp(who.cfg, who.p, slog.New(slog.DiscardHandler))
+	app, err := NewApp(who.cfg, who.p, slog.New(slog.DiscardHandler), false)
 	if err != nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hutch-run/hutch/host/secrets"
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
@@ -18,11 +19,12 @@ const (
 	envConfig = "HUTCH_CONFIG"
 	envLog    = "HUTCH_LOG"
 	envJail   = "HUTCH_REQUIRE_JAIL"
+	envPolicy = "HUTCH_POLICY"
 	// envLimit starts the name of a limit, in upper case.
 	envLimit = "HUTCH_LIMIT_"
 )
 
-var envNames = []string{envTools, envState, envAddr, envConfig, envLog, envJail}
+var envNames = []string{envTools, envState, envAddr, envConfig, envLog, envJail, envPolicy}
 
 // foreignEnv are variables that start like ours and are not: those that
 // Kubernetes sets for a service called hutch, and those of our own tests.
@@ -38,6 +40,9 @@ func (cfg *Config) fromEnv(p program) error {
 	if v := p.env(envState); v != "" {
 		cfg.State = v
 	}
+	if v := p.env(envPolicy); v != "" {
+		cfg.Policy, cfg.policyFrom = v, envPolicy
+	}
 	if v := p.env(envAddr); v != "" {
 		cfg.Addr, cfg.addrFrom = v, envAddr
 	}
@@ -51,7 +56,7 @@ func (cfg *Config) fromEnv(p program) error {
 	environ := slices.Sorted(slices.Values(p.environ()))
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !strings.HasPrefix(name, "HUTCH_") || slices.Contains(envNames, name) || foreignEnv.MatchString(name) {
+		if value == "" || !strings.HasPrefix(name, "HUTCH_") || slices.Contains(envNames, name) || strings.HasPrefix(name, secrets.EnvPrefix) || foreignEnv.MatchString(name) {
 			continue
 		}
 		key, ok := strings.CutPrefix(name, envLimit)

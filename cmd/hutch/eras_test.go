@@ -20,7 +20,7 @@ import (
 func eachWay(t *testing.T, test func(t *testing.T, s *served, c *client)) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run("http/"+version, func(t *testing.T) {
-			s := startServe(t, nil)
+			s := startServe(t, developing)
 			defer s.end(t)
 			c := newTestClient(t, version, &sdk.StreamableClientTransport{
 				Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: &http.Transport{}}, MaxRetries: -1,
@@ -38,10 +38,13 @@ func eachWay(t *testing.T, test func(t *testing.T, s *served, c *client)) {
 	}
 }
 
+// developing lets modules change as an author's do.
+func developing(cfg *Config) { cfg.Dev = true }
+
 // startStdio is startServe with pipes in place of a port.
 func startStdio(t *testing.T) (*served, sdk.Transport) {
 	t.Helper()
-	cfg, p := newTestConfig(t, nil)
+	cfg, p := newTestConfig(t, developing)
 	o, err := cfg.takeOver(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ const stdioProtocol = "hutch-mcp-stdio"
 const joinPatience = 15 * time.Second
 
 func (cfg Config) ownerInfo(kind string) owner.Info {
-	return owner.Info{Kind: kind, Version: readBuildInfo().String(), Tools: cfg.Tools}
+	return owner.Info{Kind: kind, Version: readBuildInfo().String(), Tools: cfg.Tools, Policy: cfg.Policy}
 }
 
 // agrees says whether this process can leave its work to another: it would do the
@@ -57,6 +57,10 @@ func (cfg Config) agrees(other owner.Info) error {
 	if !slices.Equal(other.Tools, cfg.Tools) {
 		return hinted(fmt.Errorf("state %s: %v uses it for the tools in %s", quoted(cfg.State), other, oneLine(strings.Join(other.Tools, ", "))),
 			"use those tools, or another state folder with --%s DIR", flagState)
+	}
+	if other.Policy != cfg.Policy {
+		return hinted(fmt.Errorf("state %s: %v uses it with the policy %s", quoted(cfg.State), other, oneLine(quoted(other.Policy))),
+			"use that policy, or another state folder with --%s DIR", flagState)
 	}
 	return nil
 }
@@ -101,6 +105,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
+	r.Get(pinsPath, a.tellPins)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
 		stream, err := owner.Accept(w, r, stdioProtocol)
 		if err == nil {
@@ -136,7 +141,7 @@ type house struct {
 
 // openHouse runs an app for an owner, which it takes over.
 func openHouse(cfg Config, p program, log *slog.Logger, o *owner.Owner) (*house, error) {
-	app, err := NewApp(cfg, p, log)
+	app, err := NewApp(cfg, p, log, true)
 	if err != nil {
 		return nil, errors.Join(err, o.Release())
 	}

@@ -44,6 +44,14 @@ type program struct {
 	shipped *toolswasm.Set
 }
 
+// secretEnviron is the environment, for who looks for secrets in it.
+func (p program) secretEnviron() []string {
+	if p.environ == nil {
+		return nil
+	}
+	return p.environ()
+}
+
 // run runs the command named by args and returns the exit code.
 func run(args []string, p program) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -49,7 +49,7 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Release()) }()
-	app, err := NewApp(cfg, p, log)
+	app, err := NewApp(cfg, p, log, true)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ type served struct {
 func newTestApp(t testing.TB, change func(*Config)) *App {
 	t.Helper()
 	cfg, p := newTestConfig(t, change)
-	app, err := NewApp(cfg, p, quiet)
+	app, err := NewApp(cfg, p, quiet, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,7 @@ func newTestConfig(t testing.TB, change func(*Config)) (Config, program) {
 		t.Fatal(err)
 	}
 	cfg := Config{Tools: []string{t.TempDir()}, State: filepath.Join(t.TempDir(), "state"), Addr: "127.0.0.1:0", Limits: limits}
+	cfg.Policy = state{cfg.State}.policy()
 	if change != nil {
 		change(&cfg)
 	}
@@ -67,17 +69,27 @@ func newTestConfig(t testing.TB, change func(*Config)) (Config, program) {
 
 func startServe(t testing.TB, change func(*Config)) *served {
 	t.Helper()
-	app := newTestApp(t, change)
+	cfg, p := newTestConfig(t, change)
+	return startServer(t, cfg, p, quiet)
+}
+
+// startServer is startServe with the configuration of a server before, for one.
+func startServer(t testing.TB, cfg Config, p program, log *slog.Logger) *served {
+	t.Helper()
+	o, err := cfg.takeOver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := NewApp(cfg, p, log, true)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := listen(context.Background(), app.cfg.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &served{app: app, tools: app.cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
-	o, err := app.cfg.takeOver(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	s.done = launch(func() error { return errors.Join(app.Serve(ctx, l, o), o.Release()) })
 	return s
 }

@@ -165,7 +165,7 @@ func startSoaked(t *testing.T, g good) *soaked {
 	for name, body := range g.own {
 		put(t, s, name, body)
 	}
-	s.cmd = exec.Command(soakProgram(t), "serve", "--addr", "127.0.0.1:0", "--tools", s.tools, "--state", filepath.Join(dir, "state"))
+	s.cmd = exec.Command(soakProgram(t), "serve", "--dev", "--addr", "127.0.0.1:0", "--tools", s.tools, "--state", filepath.Join(dir, "state"))
 	s.cmd.Env = []string{"HOME=" + dir} // hutch knows all of its variables, and HUTCH_SOAK is none
 	for name, value := range soakLimits {
 		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("%s%s=%s", envLimit, upper(name), value))

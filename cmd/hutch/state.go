@@ -48,6 +48,15 @@ func (s state) quarantine() string { return filepath.Join(s.dir, "quarantine") }
 // cache holds what can be computed again: compiled code and descriptions.
 func (s state) cache() string { return filepath.Join(s.dir, "cache") }
 
+// policy says what is granted, unless another file is named.
+func (s state) policy() string { return filepath.Join(s.dir, "policy.yaml") }
+
+// secrets holds secrets; only its owner may read it.
+func (s state) secrets() string { return filepath.Join(s.dir, "secrets") }
+
+// database holds everything that lasts and is no file of its own.
+func (s state) database() string { return filepath.Join(s.dir, "hutch.db") }
+
 // compiled holds the engine's compiled code.
 func (s state) compiled() string { return filepath.Join(s.cache(), "compiled") }
 

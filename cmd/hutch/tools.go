@@ -49,7 +49,7 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 	if err := cfg.readableFolders(say); err != nil {
 		return err
 	}
-	app, err := NewApp(cfg, p, slog.New(newGuestLines(log.Handler(), say)))
+	app, err := NewApp(cfg, p, slog.New(newGuestLines(log.Handler(), say)), false)
 	if err != nil {
 		return err
 	}

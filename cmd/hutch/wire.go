@@ -12,10 +12,15 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/host/fetch"
+	"github.com/hutch-run/hutch/host/guestlog"
+	"github.com/hutch-run/hutch/host/secrets"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/reload"
+	"github.com/hutch-run/hutch/runtime/store"
 	"github.com/hutch-run/hutch/runtime/worker"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 )
 
 // App is what a [Config] becomes: folders are watched, what is found in them is
@@ -33,6 +38,16 @@ type App struct {
 	modules *registry.Registry
 	metrics *metrics
 	shipped []tool.Candidate
+	// policy is followed, and book what is in force of it.
+	policy *policyFile
+	// editing is held while the policy file is changed by us.
+	editing sync.Mutex
+	book    *capability.Book
+	vault   *secrets.Vault
+	logs    *guestlog.Log
+	pins    *pins
+	client  *fetch.Client
+	db      *store.DB // nil in a process that does not own the state directory
 	// fetch returns the bytes of a module that was found.
 	fetch func(digest string) ([]byte, error)
 	// tools are the registry's, counted.
@@ -46,9 +61,10 @@ type App struct {
 	logged   []registry.Module
 }
 
-// NewApp opens the state directory and builds what runs on it. Nothing is
-// watched, compiled or started yet. Close what it returns.
-func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
+// NewApp opens the state directory and builds what runs on it; owned says that this
+// process owns it. Nothing is watched, compiled or started yet. Close what it
+// returns.
+func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err error) {
 	st, err := openState(cfg.State)
 	if err != nil {
 		return nil, err
@@ -58,6 +74,14 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 		return nil, err
 	}
 	a := &App{cfg: cfg, log: log, metrics: newMetrics(), ready: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if err := a.openGrants(st, p, set, owned); err != nil {
+		return nil, err
+	}
 	if a.blobs, err = reload.OpenBlobs(st.modules()); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
@@ -67,17 +91,39 @@ func NewApp(cfg Config, p program, log *slog.Logger) (_ *App, err error) {
 		return nil, err
 	}
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
+	door, client := a.newDoor()
+	a.client = client
 	a.modules, err = registry.New(registry.Options{
-		Workers: a.pool, Policy: new(capability.Book), Fetch: a.fetch,
+		Workers: a.pool, Policy: a.book, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})
 	if err != nil {
-		return nil, errors.Join(err, a.pool.Close())
+		return nil, err
 	}
 	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: log}
 	a.metrics.watch(a)
 	return a, nil
+}
+
+// openGrants opens the policy, the secrets and the store.
+func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (err error) {
+	if a.policy, err = openPolicy(a.cfg, a.log); err != nil {
+		return err
+	}
+	if a.book, err = openBook(a.cfg, a.policy.current(), set); err != nil {
+		return err
+	}
+	if a.vault, err = openVault(st, p.secretEnviron(), a.log); err != nil {
+		return err
+	}
+	ctx := context.Background() // opening bounds itself
+	if a.db, err = openStore(ctx, st, owned, a.log); err != nil {
+		return err
+	}
+	a.logs = guestlog.New(guestlog.Options{Logger: a.log, Redact: a.vault.Redactor().Text})
+	a.pins, err = openPins(ctx, a.db, a.cfg, a.book, set, a.log)
+	return err
 }
 
 // verdicts names what decides about a module besides its bytes: a verdict that
@@ -133,12 +179,13 @@ func (a *App) Run(ctx context.Context) {
 	var chores sync.WaitGroup
 	defer chores.Wait()
 	chores.Go(func() { a.every(ctx, tidyEvery, a.prune) })
-	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx); a.logChanges() }) })
+	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx); a.note(ctx) }) })
 	chores.Go(func() { a.every(ctx, refreshEvery, func() { a.modules.Refresh(ctx) }) })
+	chores.Go(func() { a.every(ctx, policyEvery, func() { a.followPolicy(ctx) }) })
 	a.watcher.Run(ctx, func(found []tool.Candidate) {
 		over := a.offer(ctx, found)
-		a.logChanges()
-		chores.Go(func() { a.guarded(func() { <-over; a.logChanges() }) })
+		a.note(ctx)
+		chores.Go(func() { a.guarded(func() { <-over; a.note(ctx) }) })
 	})
 }
 
@@ -152,6 +199,9 @@ const (
 	retryEvery = 15 * time.Second
 	// refreshEvery is how soon a release or a quarantine of another process counts.
 	refreshEvery = 2 * time.Second
+	// policyEvery is how often the policy file is looked at; a change counts when it
+	// is the same at two looks.
+	policyEvery = 500 * time.Millisecond
 )
 
 // every does a chore now and then until ctx ends. One that panics is logged and
@@ -192,7 +242,15 @@ func (a *App) Load(ctx context.Context) error {
 func (a *App) offer(ctx context.Context, found []tool.Candidate) (over <-chan struct{}) {
 	all := append(slices.Clone(a.shipped), found...)
 	a.found.Store(int64(len(all)))
+	a.modules.LearnPinned(ctx, all)
+	a.pins.expect(ctx, all, a.modules.Described)
 	return a.modules.Offer(ctx, all)
+}
+
+// note keeps and logs what serves now.
+func (a *App) note(ctx context.Context) {
+	a.pins.keep(ctx, a.modules.Modules)
+	a.logChanges()
 }
 
 // prune removes bytes that nobody has needed for long: neither found in a folder
@@ -205,6 +263,9 @@ func (a *App) prune() {
 	used := map[string]bool{}
 	for _, m := range a.modules.Modules() {
 		used[m.Digest], used[m.Serving] = true, true
+	}
+	for _, digest := range a.pins.digests() {
+		used[digest] = true
 	}
 	if _, err := a.blobs.Prune(used); err != nil {
 		a.log.Warn("kept modules not tidied", "error", err)
@@ -231,7 +292,20 @@ func (a *App) Ready() error {
 	}
 }
 
-// Close ends all workers, whatever they do.
-func (a *App) Close() error {
-	return errors.Join(a.modules.Close(), a.pool.Close())
+// Close ends all workers, whatever they do, and closes what was opened, which may
+// be a part of it.
+func (a *App) Close() (err error) {
+	if a.modules != nil {
+		err = a.modules.Close()
+	}
+	if a.pool != nil {
+		err = errors.Join(err, a.pool.Close())
+	}
+	if a.client != nil {
+		a.client.Close()
+	}
+	if a.db != nil {
+		err = errors.Join(err, a.db.Close())
+	}
+	return err
 }

@@ -22,7 +22,9 @@ type Info struct {
 	// Version is the program's; others do not talk to it.
 	Version string `json:"version"`
 	// Tools are the tool folders, absolute.
-	Tools   []string  `json:"tools"`
+	Tools []string `json:"tools"`
+	// Policy is the policy file, absolute.
+	Policy  string    `json:"policy,omitempty"`
 	Started time.Time `json:"started"`
 	// Socket is where it listens.
 	Socket string `json:"socket"`

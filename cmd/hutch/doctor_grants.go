@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"github.com/hutch-run/hutch/host/capability"
+)
+
+// checkPolicy says whether the policy file is right. A hutch that runs goes on with
+// the one it had while it is not.
+func checkPolicy(_ context.Context, who patient) []finding {
+	f, err := openPolicy(who.cfg, slog.New(slog.DiscardHandler))
+	if err == nil {
+		found := fmt.Sprintf("%s: %s", who.cfg.Policy, plural(len(f.current().Modules()), "module", "modules"))
+		if !f.seen.there {
+			found = who.cfg.Policy + ": not there, so nothing is granted"
+		}
+		return []finding{{"policy", verdictOK, found, ""}}
+	}
+	var bad *capability.PolicyError
+	if !errors.As(err, &bad) {
+		return []finding{verdictOf("policy", err, "")}
+	}
+	var all []finding
+	for _, line := range bad.Lines() {
+		all = append(all, finding{"policy", verdictFail, line, hintOf(err)})
+	}
+	return all
+}
+
+// checkSecrets says whether secrets can be used, and how many there are.
+func checkSecrets(_ context.Context, who patient) []finding {
+	file := state{who.cfg.State}.secrets()
+	vault, err := openVault(state{who.cfg.State}, who.p.secretEnviron(), slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = vault.Err()
+	}
+	if err != nil {
+		return []finding{{"secrets", verdictFail, err.Error(), "correct " + shellWord(file) + ", which only you may read: mode 0600"}}
+	}
+	found := plural(len(vault.Names()), "secret", "secrets")
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		found += "; " + file + " is not there"
+	}
+	return []finding{{"secrets", verdictOK, found, ""}}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/host/fetch"
+	"github.com/hutch-run/hutch/host/gate"
+	"github.com/hutch-run/hutch/host/guestlog"
+	"github.com/hutch-run/hutch/host/kv"
+	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/store"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+)
+
+// The store is what several packages ask for, each in its own words.
+var (
+	_ kv.Store      = (*store.DB)(nil)
+	_ gate.Counters = (*store.DB)(nil)
+)
+
+// door gives each call what it is granted: it is where the registry and the
+// packages of host meet.
+type door struct {
+	book *capability.Book
+	gate *gate.Gate
+	logs *guestlog.Log
+}
+
+// Limits implements [registry.Grants].
+func (d door) Limits(m tool.Module) abi.Limits {
+	return d.book.Effective(tool.Caller{}, m, "").Limits().Call
+}
+
+// Begin implements [registry.Grants].
+func (d door) Begin(ctx context.Context, c tool.Caller, m tool.Module, name string, args json.RawMessage) (registry.Grant, error) {
+	granted := d.book.Effective(c, m, name)
+	refusal := granted.Arguments(args)
+	if refusal == nil {
+		refusal = d.gate.Admit(ctx, m, granted)
+	}
+	if refusal != nil {
+		return registry.Grant{}, &refusedCall{name, refusal}
+	}
+	host, config, end := d.gate.Call(c, m, name, granted)
+	lines := d.logs.Call(guestlog.Head{Module: m.Name, Tool: name, CallID: c.CallID}, granted.Limits().Call)
+	if len(m.Requests) == 0 { // it has nothing to ask with
+		host = nil
+	}
+	return registry.Grant{Host: host, Config: config, Log: lines.Write, End: func() { lines.Close(); end() }}, nil
+}
+
+// refusedCall is why a call was not begun.
+type refusedCall struct {
+	tool    string
+	refusal *capability.Refusal
+}
+
+func (e *refusedCall) Error() string { return fmt.Sprintf("tool %q: %s", e.tool, e.refusal.Text) }
+
+// Unwrap returns what the faces know.
+func (e *refusedCall) Unwrap() error {
+	switch e.refusal.Code {
+	case abi.Invalid:
+		return tool.ErrInvalid
+	case abi.Limit:
+		return tool.ErrLimit
+	case abi.Unavailable:
+		return tool.ErrUnavailable
+	case abi.Cancelled:
+		return tool.ErrCancelled
+	}
+	return tool.ErrDenied
+}
+
+// openVault opens the secrets. A file that cannot be used leaves nothing of it, and
+// is told; the tools that need none go on.
+func openVault(st state, environ []string, log *slog.Logger) (*secrets.Vault, error) {
+	vault, err := secrets.Open(secrets.Options{Environ: environ, File: st.secrets(), Logger: log})
+	if vault == nil {
+		return nil, usagef("%w", err)
+	}
+	if err != nil {
+		log.Warn("secrets are not used", "error", err)
+	}
+	return vault, nil
+}
+
+// openBook makes the book of what is granted: by the policy file, and to the
+// modules that came with the program by the policy that came with them.
+func openBook(cfg Config, p *capability.Policy, set *toolswasm.Set) (*capability.Book, error) {
+	o := capability.Options{Policy: p, Dev: cfg.Dev, ShippedDigests: map[string]string{}}
+	text, err := set.Policy()
+	if err != nil {
+		return nil, err
+	}
+	if o.Shipped, err = capability.Parse("the policy of the shipped modules", text); err != nil {
+		return nil, err
+	}
+	for _, m := range set.Modules() {
+		o.ShippedDigests[m.Name] = m.Digest
+	}
+	return capability.NewBook(o), nil
+}
+
+// openStore opens what lasts. Only the owner of the state folder may.
+func openStore(ctx context.Context, st state, owned bool, log *slog.Logger) (*store.DB, error) {
+	if !owned {
+		return nil, nil
+	}
+	db, err := store.Open(ctx, st.database(), store.Options{Logger: log})
+	switch {
+	case errors.Is(err, store.ErrPlace):
+		err = hinted(err, "use a state folder on a disk of this machine with --%s DIR", flagState)
+	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrForeign):
+		err = hinted(err, "move the file away; what tools kept and which versions served is lost with it")
+	}
+	return db, err
+}
+
+// newDoor puts services behind the gate, and the door before it.
+func (a *App) newDoor() (door, *fetch.Client) {
+	client := fetch.New(fetch.Options{})
+	o := gate.Options{Fetch: client, Secrets: a.vault, Logger: a.log}
+	if a.db != nil {
+		o.KV, o.Counters = kv.New(a.db, a.log), a.db
+	}
+	return door{book: a.book, gate: gate.New(o), logs: a.logs}, client
+}

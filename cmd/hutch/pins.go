@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/owner"
+	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/store"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
+)
+
+// pins remember which version of each module serves, over restarts, so that one
+// that says or asks something else waits for a person. A process that does not own
+// the state folder has no store: it reads the pins once, and keeps none.
+type pins struct {
+	db   *store.DB // nil without
+	book *capability.Book
+	log  *slog.Logger
+	// shipped are the names of the modules that came with the program, which are
+	// what they are.
+	shipped map[string]bool
+
+	mu   sync.Mutex // guards kept
+	kept map[string]pinned
+}
+
+// pinned is what is known about the version of a module that serves.
+type pinned struct {
+	capability.Pin
+	rank int64
+}
+
+// openPins reads what served before: from the store, or without one, from whoever
+// has it.
+func openPins(ctx context.Context, db *store.DB, cfg Config, book *capability.Book, set *toolswasm.Set, log *slog.Logger) (*pins, error) {
+	p := &pins{db: db, book: book, log: log, shipped: map[string]bool{}, kept: map[string]pinned{}}
+	for _, m := range set.Modules() {
+		p.shipped[m.Name] = true
+	}
+	read := cfg.lookAtPins
+	if db != nil {
+		read = db.Pins
+	}
+	all, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pin := range all {
+		p.kept[pin.Module] = pinned{capability.Pin{Digest: pin.Digest, Definitions: pin.Definitions}, pin.Rank}
+	}
+	return p, nil
+}
+
+const (
+	// pinsPath is where an owner tells its pins.
+	pinsPath = "/control/v1/pins"
+	// maxPins is the largest answer that is read from there.
+	maxPins = 16 << 20
+	// pinsPatience is how long a command waits for an owner that is starting or ending.
+	pinsPatience = 2 * time.Second
+)
+
+// lookAtPins returns the pins of a state folder that this process does not own: its
+// owner tells them, or the store does while there is none.
+func (cfg Config) lookAtPins(ctx context.Context) ([]store.Pin, error) {
+	st := state{cfg.State}
+	if _, err := os.Stat(st.database()); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinsPatience)
+	defer cancel()
+	for {
+		all, err := askForPins(ctx, st)
+		if !errors.Is(err, owner.ErrGone) {
+			return all, err
+		}
+		if all, err = cfg.readPins(ctx, st); !errors.Is(err, owner.ErrOwned) {
+			return all, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, hinted(fmt.Errorf("state %s: its owner does not answer", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func askForPins(ctx context.Context, st state) (all []store.Pin, err error) {
+	c, err := owner.Dial(ctx, st.dir)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.Do(ctx, http.MethodGet, pinsPath, nil)
+	if err != nil {
+		return nil, owner.ErrGone // it is leaving
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%v does not tell which versions serve: %s", c.Owner, resp.Status)
+	}
+	return all, json.NewDecoder(io.LimitReader(resp.Body, maxPins)).Decode(&all)
+}
+
+// readPins owns the folder for a moment.
+func (cfg Config) readPins(ctx context.Context, st state) (all []store.Pin, err error) {
+	o, err := owner.Claim(st.dir, cfg.ownerInfo("tools"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Release()) }()
+	db, err := openStore(ctx, st, true, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return db.Pins(ctx)
+}
+
+// tellPins answers at pinsPath.
+func (a *App) tellPins(w http.ResponseWriter, r *http.Request) {
+	all, err := a.db.Pins(r.Context())
+	if err != nil {
+		plain(w, http.StatusServiceUnavailable, "the store does not answer")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all) // the client may be gone
+}
+
+// digest is what [registry.Options].Pinned asks for. What the policy names goes
+// first; modules that came with the program are what they are.
+func (p *pins) digest(c tool.Candidate) string {
+	if c.Shipped {
+		return ""
+	}
+	if entry, ok := p.book.Policy().Entry(c.Name); ok && entry.Digest != "" {
+		return entry.Digest
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept[c.Name].Digest
+}
+
+// expect prepares for candidates: it finds out which of them served before and were
+// replaced, and what the pinned versions call themselves, from described, which says
+// what is known about a digest.
+func (p *pins) expect(ctx context.Context, wanted []tool.Candidate, described func(digest string) (tool.Description, error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range wanted {
+		pin, ok := p.kept[c.Name]
+		if !ok || c.Shipped {
+			continue
+		}
+		if pin.Version == "" {
+			if d, err := described(pin.Digest); err == nil {
+				pin.Version = d.Version
+			}
+		}
+		if c.Digest != "" && c.Digest != pin.Digest {
+			pin.Before = p.before(ctx, c, pin)
+		}
+		p.kept[c.Name] = pin
+	}
+	p.tell()
+}
+
+// before returns the candidate's digest if it was accepted earlier than the pin.
+func (p *pins) before(ctx context.Context, c tool.Candidate, pin pinned) []string {
+	if p.db == nil {
+		return nil
+	}
+	rank, err := p.db.PinRank(ctx, c.Name, c.Digest)
+	if err != nil {
+		p.log.Error("it cannot be told whether a module is an older version", "module", c.Name, "error", err)
+	}
+	if err != nil || 0 < rank && rank < pin.rank { // what cannot be told waits too
+		return []string{c.Digest}
+	}
+	return nil
+}
+
+// keep pins what serves now, as serving says when its turn has come: an older
+// answer never follows a newer one.
+func (p *pins) keep(ctx context.Context, serving func() []registry.Module) {
+	if p.db == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range serving() {
+		old := p.kept[m.Name]
+		if m.Shipped || m.Serving == "" || m.Status != tool.Ready || old.Digest == m.Serving && old.Definitions == m.Definitions {
+			continue
+		}
+		rank, err := p.db.SetPin(ctx, m.Name, m.Serving, m.Definitions)
+		if err != nil {
+			p.log.Error("which version of a module serves cannot be kept", "module", m.Name, "error", err)
+			continue
+		}
+		requests, err := capability.ParseRequests(m.Requests)
+		if err != nil {
+			p.log.Error("a module is ready though its requests cannot be read", "module", m.Name, "error", err)
+			continue
+		}
+		p.kept[m.Name] = pinned{capability.Pin{Digest: m.Serving, Definitions: m.Definitions, Version: m.Version, Requests: requests}, rank}
+	}
+	p.tell()
+}
+
+// tell hands the book all pins, also those of modules that are not there yet. The
+// lock is held.
+func (p *pins) tell() {
+	all := map[string]capability.Pin{}
+	for name, pin := range p.kept {
+		if !p.shipped[name] {
+			all[name] = pin.Pin
+		}
+	}
+	p.book.SetPins(all)
+}
+
+// digests are all that is pinned.
+func (p *pins) digests() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, pin := range p.kept {
+		all = append(all, pin.Digest)
+	}
+	return all
+}
+
+// decided writes a decision down, with what the module has been granted from then
+// on.
+func (p *pins) decided(ctx context.Context, who, action, module string, b capability.Binding, next *capability.Policy) error {
+	if p.db == nil {
+		return nil
+	}
+	entry, _ := next.Entry(module)
+	grant, err := json.Marshal(entry.Grant.Lines())
+	if err != nil {
+		return err
+	}
+	if _, err := p.db.Decide(ctx, who, action, module, b.Digest, b.Definitions, string(grant)); err != nil {
+		return fmt.Errorf("the decision cannot be written down: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/protocol/definition"
+	"github.com/hutch-run/hutch/runtime/plainfile"
+	"github.com/hutch-run/hutch/runtime/registry"
+)
+
+// maxPolicy is the largest policy file that is read: thousands of modules.
+const maxPolicy = 8 << 20
+
+// policyFile is the file that says what is granted, followed while hutch runs. A
+// file that is wrong changes nothing: what was in force stays.
+type policyFile struct {
+	path string
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards what is below
+	policy  *capability.Policy
+	taken   stamp // of the file that was read last
+	seen    stamp // of the file at the last look
+	problem error
+}
+
+// stamp tells one state of a file from another without reading it.
+type stamp struct {
+	there bool
+	size  int64
+	mod   time.Time
+	real  string // where links lead
+}
+
+// openPolicy reads the policy a first time. That there is no file grants nothing,
+// unless somebody named it; one that is wrong is an error, since nothing else could
+// be in force.
+func openPolicy(cfg Config, log *slog.Logger) (*policyFile, error) {
+	f := &policyFile{path: cfg.Policy, log: log}
+	f.seen = f.look()
+	if !f.seen.there && cfg.policyFrom != "" {
+		return nil, usagef("%s %s: there is no such file", cfg.policyFrom, quoted(cfg.Policy)).
+			withHint("make it with the line \"version: 1\", which grants nothing, or leave it away")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.read()
+	if f.problem != nil {
+		return nil, usagef("%w", f.problem).withHint("correct the file; a hutch that runs goes on with the policy it had")
+	}
+	return f, nil
+}
+
+// look says how the file is now.
+func (f *policyFile) look() (s stamp) {
+	var err error
+	if s.real, err = filepath.EvalSymlinks(f.path); err != nil {
+		return stamp{there: !errors.Is(err, fs.ErrNotExist)}
+	}
+	info, err := os.Stat(s.real)
+	if err != nil {
+		return stamp{there: !errors.Is(err, fs.ErrNotExist)}
+	}
+	s.there, s.size, s.mod = true, info.Size(), info.ModTime()
+	return s
+}
+
+// refresh takes in what changed, once it is the same at two looks, so that a file
+// that is being written is not read, and reports whether another policy is to be
+// put in force.
+func (f *policyFile) refresh() (changed bool) {
+	now := f.look()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	settled := now == f.seen
+	if f.seen = now; !settled || now == f.taken {
+		return false
+	}
+	return f.read()
+}
+
+// reload takes in what there is at once, for who has just written it.
+func (f *policyFile) reload() (changed bool, err error) {
+	now := f.look()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = now
+	changed = f.read()
+	return changed, f.problem
+}
+
+// read parses the file that was seen. The lock is held.
+func (f *policyFile) read() (changed bool) {
+	before := f.problem
+	f.taken = f.seen
+	next, err := readPolicy(f.path, f.seen)
+	if f.problem = err; err != nil {
+		if f.policy != nil && (before == nil || before.Error() != err.Error()) {
+			f.log.Warn("the policy stays as it was, for the file is wrong", "error", err)
+		}
+		return false
+	}
+	changed = f.policy == nil || f.policy.Digest() != next.Digest()
+	if f.policy != nil && changed {
+		f.log.Info("policy changed", "file", f.path, "modules", len(next.Modules()))
+	}
+	if !f.seen.there && f.policy != nil && changed {
+		f.log.Warn("the policy file is gone: nothing is granted", "file", f.path)
+	}
+	f.policy = next
+	return changed
+}
+
+func readPolicy(path string, s stamp) (*capability.Policy, error) {
+	if !s.there {
+		return capability.Parse(path, nil)
+	}
+	body, err := readPolicyText(path)
+	if err != nil {
+		return nil, err
+	}
+	return capability.Parse(path, body)
+}
+
+// readPolicyText returns the text of a policy file that nobody else can write.
+func readPolicyText(path string) ([]byte, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", quoted(path), withoutPath(err))
+	}
+	info, err := os.Stat(real)
+	if err == nil && exposed(info) {
+		return nil, hinted(fmt.Errorf("policy %s: others can write to it", quoted(path)), "chmod go-w %s", shellWord(real))
+	}
+	body, err := plainfile.Read(real, maxPolicy)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", quoted(path), withoutPath(err))
+	}
+	return body, nil
+}
+
+func withoutPath(err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// current returns the policy that is to be in force.
+func (f *policyFile) current() *capability.Policy {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.policy
+}
+
+// Err says what is wrong with the file as it is, nil if nothing is.
+func (f *policyFile) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.problem
+}
+
+// followPolicy puts the policy in force that the file has now. Calls that run keep
+// what they were given; what is listed and what is called from now on is decided
+// anew.
+func (a *App) followPolicy(ctx context.Context) {
+	if a.policy.refresh() {
+		a.enforcePolicy(ctx)
+	}
+}
+
+func (a *App) enforcePolicy(ctx context.Context) {
+	a.book.Swap(a.policy.current())
+	a.modules.Reconsider(ctx)
+	a.note(ctx)
+}
+
+// Binding is what a decision about a module is made for: its file as it is now.
+func (a *App) Binding(m registry.Module) (capability.Binding, error) {
+	said, err := a.modules.Described(m.Digest)
+	if err != nil {
+		return capability.Binding{}, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	hash, err := definition.Hash(said)
+	return capability.Binding{Digest: m.Digest, Definitions: hash}, err
+}
+
+// EditPolicy changes the text of the policy file, as a function of capability does,
+// and puts it in force. The change is written down before: by whom, what it is
+// called ("grant", "revoke" or "approve"), and about which version of which module.
+func (a *App) EditPolicy(ctx context.Context, who, action, module string, b capability.Binding, edit func(file string, text []byte) ([]byte, error)) error {
+	a.editing.Lock()
+	defer a.editing.Unlock()
+	text, err := readPolicyText(a.cfg.Policy)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	next, err := edit(a.cfg.Policy, text)
+	if err != nil {
+		return err
+	}
+	parsed, err := capability.Parse(a.cfg.Policy, next)
+	if err != nil {
+		return err
+	}
+	if err := a.pins.decided(ctx, who, action, module, b, parsed); err != nil {
+		return err
+	}
+	if err := writeAtomic(realPath(a.cfg.Policy), next); err != nil {
+		return err
+	}
+	if _, err := a.policy.reload(); err != nil {
+		return err
+	}
+	a.enforcePolicy(ctx)
+	return nil
+}
+
+// checkPolicyPlace refuses a policy file in a folder that modules are dropped into:
+// who may offer tools must not decide what they may do.
+func (cfg Config) checkPolicyPlace() error {
+	policy := realPath(cfg.Policy)
+	for _, dir := range cfg.Tools {
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(realPath(dir), policy)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+			return usagef("policy %s: lies in the tool folder %s, whose files never decide what they may do", quoted(cfg.Policy), quoted(dir)).
+				withHint("move it elsewhere, such as to the state folder, where it is found without being named")
+		}
+	}
+	return nil
+}
+
+// realPath follows links as far as there is something.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}
