@@ -119,7 +119,7 @@ var libraries = map[string][]string{
 	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
 	"github.com/goccy/go-yaml":    {"host/capability", "host/strictyaml"},
-	"golang.org/x/net":            {"host/capability"},
+	"golang.org/x/net":            {"guests/fetch", "host/capability"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},
 	"golang.org/x/term":           {"cmd/hutch"},
 	"github.com/extism/go-pdk":    {"guests/examples/*"},
@@ -128,7 +128,6 @@ var libraries = map[string][]string{
 	"github.com/rivo/uniseg":      {"guests/text"},
 	"github.com/yuin/goldmark":    {"guests/markdown"},
 	"github.com/sosodev/duration": {"guests/dates"},
-	"golang.org/x/net":            {"guests/fetch"},
 
 	"codeberg.org/readeck/go-readability/v2": {"guests/fetch"},
 
