@@ -148,7 +148,7 @@ func openHouse(cfg Config, p program, log *slog.Logger, o *owner.Owner) (*house,
 	ctx, stop := context.WithCancel(context.Background())
 	h := &house{app: app, owner: o, stop: stop, left: make(chan struct{}), face: mcp.New(app.waiting(), app.mcpOptions())}
 	h.ran = launch(func() error { app.Run(ctx); return nil })
-	handler := app.control(h.face, o.Info(), func() { launch(func() error { h.close(grace); return nil }) })
+	handler := app.control(h.face, o.Info(), func() { launch(func() error { return h.close(grace) }) })
 	h.served = launch(func() error { return o.Serve(ctx, handler, log) })
 	return h, nil
 }

@@ -65,9 +65,12 @@ func start(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-// says waits for a line of standard error and returns its first group.
+// says waits for a line of standard error and returns its first group. A process
+// that does not say it in good time is killed, which ends its output.
 func (p *process) says(t *testing.T, pattern string) string {
 	t.Helper()
+	hangs := time.AfterFunc(patientFor, func() { _ = p.Process.Kill() })
+	defer hangs.Stop()
 	want := regexp.MustCompile(pattern)
 	var seen []string
 	for p.stderr.Scan() {

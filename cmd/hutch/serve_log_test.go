@@ -22,26 +22,26 @@ func TestServeLogsWhatHappens(t *testing.T) {
 	p := start(t, dir, "serve", "--addr", "127.0.0.1:0")
 	url := p.says(t, `^hutch: serving (http://127\.0\.0\.1:\d+)/mcp$`)
 	p.says(t, `^hutch: modules: 1 ready; tools: 1$`)
-	file := filepath.Join(dir, "tools", "hi.wasm")
-	put := func(body []byte) {
+	file, bad := filepath.Join(dir, "tools", "hi.wasm"), filepath.Join(dir, "tools", "bad.wasm")
+	put := func(file string, body []byte) {
 		if err := writeAtomic(file, body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(versioned("1.0.0"))
+	put(file, versioned("1.0.0"))
 	p.says(t, `level=INFO msg="module added" module=hi\.wasm folder=tools version="1\.0\.0 [0-9a-f]{12}" tools=hi status=ready$`)
-	put(versioned("1.1.0"))
+	put(file, versioned("1.1.0"))
 	p.says(t, `level=INFO msg="module replaced" module=hi\.wasm folder=tools from="1\.0\.0 [0-9a-f]{12}" to="1\.1\.0 [0-9a-f]{12}" tools=hi status=ready$`)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	p.says(t, `level=INFO msg="module removed" module=hi\.wasm folder=tools version="1\.1\.0 [0-9a-f]{12}" tools=hi$`)
-	put([]byte("broken"))
-	p.says(t, `level=WARN msg="module rejected" module=hi\.wasm folder=tools status=rejected reason=`)
-	if err := os.Remove(file); err != nil {
+	put(bad, []byte("broken"))
+	p.says(t, `level=WARN msg="module rejected" module=bad\.wasm folder=tools status=rejected reason=`)
+	if err := os.Remove(bad); err != nil {
 		t.Fatal(err)
 	}
-	p.says(t, `level=INFO msg="module removed" module=hi\.wasm folder=tools status=rejected$`)
+	p.says(t, `level=INFO msg="module removed" module=bad\.wasm folder=tools status=rejected$`)
 
 	session, err := connectTo(t.Context(), url, func() {})
 	if err != nil {
