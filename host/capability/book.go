@@ -96,6 +96,13 @@ func (b *Book) Effective(c tool.Caller, m tool.Module, toolName string) Effectiv
 	return e
 }
 
+// Entry returns what goes for a module: what the operator's policy says or, where
+// that decides nothing about one that came with the program, what came with it.
+func (b *Book) Entry(m tool.Module) Entry {
+	e, _ := b.entry(b.Policy(), m)
+	return e
+}
+
 // A verdict is a state that needs no further question.
 type verdict struct {
 	status tool.Status

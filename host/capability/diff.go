@@ -22,7 +22,7 @@ func (g Grant) Lines() (lines []string) {
 	if g.KV != nil {
 		lines = append(lines, g.KV.String())
 	}
-	for _, kind := range []string{kindTracker, kindConversation, kindBridge, kindTool} {
+	for _, kind := range listKinds() {
 		for _, name := range *g.names(kind) {
 			lines = append(lines, kind+" "+orAny(name))
 		}
@@ -167,7 +167,7 @@ func Widening(old, now Grant) (wider []string) {
 	if now.KV != nil {
 		add(old.KV != nil && old.KV.covers(*now.KV), now.KV.String())
 	}
-	for _, kind := range []string{kindTracker, kindConversation, kindBridge, kindTool} {
+	for _, kind := range listKinds() {
 		for _, name := range *now.names(kind) {
 			add(slices.ContainsFunc(*old.names(kind), func(o string) bool { return nameCovers(kind, o, name) }), kind+" "+orAny(name))
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // SetGrant returns the text of a policy file with the grant of one module set,
@@ -54,13 +53,8 @@ func Revoke(file string, text []byte, module string, kinds ...string) ([]byte, e
 }
 
 func revokeKinds(file string, text []byte, module string, gone []string) ([]byte, error) {
-	for _, kind := range gone {
-		if !slices.Contains(kinds(), kind) {
-			return nil, fmt.Errorf("%s: no such kind of grant: there are %s", shown(kind), strings.Join(kinds(), ", "))
-		}
-	}
-	if slices.Contains(gone, kindHTTP) {
-		gone = append(slices.Clone(gone), kindSecrets)
+	if err := knownKinds(gone); err != nil {
+		return nil, err
 	}
 	p, err := Parse(file, text)
 	if err != nil {
@@ -70,7 +64,7 @@ func revokeKinds(file string, text []byte, module string, gone []string) ([]byte
 	if !ok || !e.Decided {
 		return nil, fmt.Errorf("%s: nothing is granted to it", shown(module))
 	}
-	return SetGrant(file, text, module, Binding{e.Digest, e.Definitions}, e.Grant.without(gone))
+	return SetGrant(file, text, module, Binding{e.Digest, e.Definitions}, e.Grant.without(withSecrets(gone)))
 }
 
 // without returns g without some kinds.
@@ -94,17 +88,7 @@ func (g Grant) without(gone []string) Grant {
 
 // grantable refuses requests that do not say what they are about.
 func grantable(g Grant) error {
-	open := slices.ContainsFunc(g.HTTP, HTTPRule.open)
-	for _, s := range g.Secrets {
-		open = open || s.Name == ""
-	}
-	for _, f := range g.FS {
-		open = open || f.Path == ""
-	}
-	for _, kind := range []string{kindTracker, kindConversation, kindBridge, kindTool} {
-		open = open || slices.Contains(*g.names(kind), anyHost)
-	}
-	if open {
+	if len(g.Open()) > 0 {
 		return errors.New("the module does not say what it asks for: name the hosts, secrets, scopes or folders to grant")
 	}
 	return nil

@@ -37,18 +37,19 @@ func (e Effective) HTTP(method string, u *url.URL) (HTTPRule, *Refusal) {
 	}
 	what := fmt.Sprintf("http: %s %s", abi.OneLine(method, 20), t.where())
 	rule, ok := e.granted(t)
+	asked, requested := firstMatch(e.requested.HTTP, t)
 	switch {
 	case !e.ready:
 		return HTTPRule{}, e.denied(what)
+	case !ok && !requested:
+		return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted" + e.grantedHosts() + "; nor did the module request it: its author adds it to the requests"}
 	case !ok:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted" + e.grantedHosts() + "; the operator grants it with: " + command("grant", e.module)}
+		return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted" + e.grantedHosts() + "; the operator grants it with: " + command("grant", e.module) + t.flag()}
 	case rule.Approval == Deny:
 		return HTTPRule{}, &Refusal{abi.Denied, what + ": denied by the policy"}
 	case rule.Approval == Ask:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": the policy asks a person first, which cannot be done yet: the operator takes approval: ask from the rule, or leaves it"}
-	}
-	asked, ok := firstMatch(e.requested.HTTP, t)
-	if !ok || asked.Approval == Deny {
+		return HTTPRule{}, &Refusal{abi.Denied, what + ": the policy asks a person first, which cannot be done yet: the operator allows the host with: " + command("grant", e.module) + t.flag()}
+	case !requested || asked.Approval == Deny:
 		return HTTPRule{}, &Refusal{abi.Denied, what + ": the module never requested it, so no grant counts; its author adds it to the requests"}
 	}
 	rule = rule.within(asked)

@@ -127,7 +127,7 @@ func TestS01_HTTPIsDeniedByDefault(t *testing.T) {
 		{"GET", "https://a.test/repos/y", "not granted to this tool"},
 		{"GET", "https://a.test/other", "the policy asks a person first"},
 		{"POST", "https://a.test/repos/x/y", "http: POST https://a.test: denied by the policy"},
-		{"PUT", "https://a.test/repos/x/y", "http: PUT https://a.test: not granted; granted are requests to *, *.w.test, a.test, b.test with their methods, ports and paths; the operator grants it with: hutch tools grant x.wasm"},
+		{"PUT", "https://a.test/repos/x/y", "http: PUT https://a.test: not granted; granted are requests to *, *.w.test, a.test, b.test with their methods, ports and paths; nor did the module request it: its author adds it to the requests"},
 		{"GET", "https://b.test/", ""},
 		{"PUT", "https://b.test/", "the module never requested it"},
 		{"GET", "https://c.test/", "the policy asks a person first"},

@@ -66,7 +66,7 @@ func (r *reader) grant(n *node, at string, g *Grant, narrows bool) {
 		}},
 		{kindKV, func(n *node, at string) { r.kv(n, at, g, narrows) }},
 	}
-	for _, kind := range []string{kindTracker, kindConversation, kindBridge, kindTool} {
+	for _, kind := range listKinds() {
 		known = append(known, field{kind, func(n *node, at string) { r.names(n, at, g, kind, narrows) }})
 	}
 	known = append(known, field{kindFS, func(n *node, at string) {

@@ -152,7 +152,10 @@ func (t *editor) setBinding(b Binding) {
 }
 
 // entryOrder is where keys that are written go: behind these that stand there.
-var entryOrder = []string{"digest", "definitions", "prefix", "grant"}
+var entryOrder = []string{"digest", "definitions", "prefix", "grant", keyConfig}
+
+// keyConfig is the key of what a module reads.
+const keyConfig = "config"
 
 // replace writes a key of the entry with its value.
 func (t *editor) replace(key string, lines []string) {

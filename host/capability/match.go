@@ -196,6 +196,22 @@ func (a Approval) stricter(than Approval) bool { return a.rank() > than.rank() }
 
 func (a Approval) rank() int { return slices.Index([]Approval{Ask, Deny}, a) }
 
+// flag is how hutch tools grant is told about the host of a target, all of it.
+// Addresses that are not public are not offered: who means them writes them.
+func (t target) flag() string {
+	if !publicLooking(t.host) {
+		return ""
+	}
+	spec := strings.TrimPrefix(t.where(), schemeHTTPS+"://")
+	if !slices.Contains(HTTPRule{}.methods(), t.method) && slices.Contains(knownMethods(), t.method) {
+		spec = t.method + ":" + spec
+	}
+	if strings.ContainsAny(spec, "[]") {
+		spec = "'" + spec + "'"
+	}
+	return " --http " + spec
+}
+
 // where names what a rule is about, for people.
 func (t target) where() string {
 	host := t.host

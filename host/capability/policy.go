@@ -149,7 +149,7 @@ func (r *reader) entry(p pair, at string) Entry {
 			e.Decided = true
 			r.grant(n, at, &e.Grant, false)
 		}},
-		{"config", func(n *node, at string) { r.config(n, at, &e) }},
+		{keyConfig, func(n *node, at string) { r.config(n, at, &e) }},
 		{"tools", func(n *node, at string) {
 			r.each(n, at, func(p pair, at string) {
 				if !toolName(p.key) {

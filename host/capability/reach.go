@@ -102,7 +102,7 @@ func (g Grant) outside(narrow Grant) (out []string) {
 	if narrow.KV != nil && narrow.KV.Max > 0 && g.KV == nil {
 		out = append(out, kindKV)
 	}
-	for _, kind := range []string{kindTracker, kindConversation, kindBridge, kindTool} {
+	for _, kind := range listKinds() {
 		for _, name := range *narrow.names(kind) {
 			if len(meetNames(kind, []string{name}, *g.names(kind))) == 0 {
 				out = append(out, kind)
