@@ -22,6 +22,9 @@ type Options struct {
 	// for the bytes in ShippedDigests alone, by name, 64 hex digits each.
 	Shipped        *Policy
 	ShippedDigests map[string]string
+	// Flags are what a command needs behind it to be about this policy, such as
+	// " --state x". They stand in what is said to the operator alone.
+	Flags string
 	// Dev ignores digests, definitions and pins, for an author who rebuilds a
 	// module again and again; in return no secret is given to anything.
 	Dev bool
@@ -120,7 +123,7 @@ func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decis
 		return tool.Decision{Status: tool.Rejected, Reason: requestError(err)}, Effective{module: m.Name}
 	}
 	entry, d := b.entry(now.policy, m)
-	e := Effective{module: m.Name, requested: requested, entry: entry, dev: b.o.Dev,
+	e := Effective{module: m.Name, requested: requested, entry: entry, dev: b.o.Dev, flags: b.o.Flags,
 		tool: entry.Tools[entry.own(toolName)], limits: entry.Limits.or(d.limits)}
 	for _, v := range []*verdict{
 		b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),

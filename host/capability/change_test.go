@@ -114,29 +114,6 @@ func TestUnasked(t *testing.T) {
 	}
 }
 
-// What a guest is refused names the command that would allow it.
-func TestRefusalsNameTheCommand(t *testing.T) {
-	e := effective(t, "grant: {http: [{host: a.test, methods: [GET]}]}\n", map[string]string{"http": `[{"reason":"pages"}]`})
-	for _, c := range []struct{ method, url, want string }{
-		{"GET", "https://b.test/x/y?z", " b.test"},
-		{"HEAD", "http://b.test:8080", " http://b.test:8080"},
-		{"POST", "https://a.test/", " POST:a.test"},
-		{"GET", "https://[2606:4700::1111]:8443/", " '[2606:4700::1111]:8443'"},
-		{"GET", "https://127.0.0.1/", ""},
-		{"GET", "https://localhost/", ""},
-		{"TRACE", "https://b.test/", " b.test"},
-	} {
-		_, refused := e.HTTP(c.method, at(t, c.url))
-		want := "the operator grants it with: hutch tools grant x.wasm"
-		if c.want != "" {
-			want += " --http" + c.want
-		}
-		if refused == nil || !strings.HasSuffix(refused.Text, want) {
-			t.Errorf("%s %s: %v, want %s", c.method, c.url, refused, want)
-		}
-	}
-}
-
 func TestSetConfig(t *testing.T) {
 	const text = "version: 1\nmodules:\n  x.wasm:\n    config:\n      a: one   # first\n      # second\n      b: two\n    # behind\n    agents: [c]\n"
 	for _, c := range []struct {

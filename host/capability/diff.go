@@ -47,7 +47,7 @@ func orAny(what string) string {
 // String says what a rule lets through.
 func (r HTTPRule) String() string {
 	if r.open() {
-		return "http (whatever is granted)"
+		return strings.TrimSuffix("http "+strings.Join(r.Methods, ", "), " ") + " (whatever is granted)" + r.bounds()
 	}
 	host := r.Host
 	switch {

@@ -25,6 +25,7 @@ type Effective struct {
 	tool      ToolEntry
 	limits    Limits
 	dev       bool
+	flags     string // of commands, such as " --state x"
 }
 
 // HTTP decides one request, or one hop of it. The rule that is returned holds
@@ -33,30 +34,30 @@ type Effective struct {
 func (e Effective) HTTP(method string, u *url.URL) (HTTPRule, *Refusal) {
 	t, ok := targetOf(method, u)
 	if !ok {
-		return HTTPRule{}, &Refusal{abi.Denied, "http: the URL has user information, or no host that is a plain name or address: write scheme, host and path, and nothing else"}
+		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: "http: the URL has user information, or no host that is a plain name or address: write scheme, host and path, and nothing else"}
 	}
 	what := fmt.Sprintf("http: %s %s", abi.OneLine(method, 20), t.where())
 	rule, ok := e.granted(t)
-	asked, requested := firstMatch(e.requested.HTTP, t)
 	switch {
 	case !e.ready:
 		return HTTPRule{}, e.denied(what)
-	case !ok && !requested:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted" + e.grantedHosts() + "; nor did the module request it: its author adds it to the requests"}
-	case !ok:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted" + e.grantedHosts() + "; the operator grants it with: " + command("grant", e.module) + t.flag()}
-	case rule.Approval == Deny:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": denied by the policy"}
-	case rule.Approval == Ask:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": the policy asks a person first, which cannot be done yet: the operator allows the host with: " + command("grant", e.module) + t.flag()}
+	case ok && rule.Approval == Deny:
+		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": denied by the policy"}
+	}
+	asked, requested := firstMatch(e.requested.HTTP, t)
+	switch {
 	case !requested || asked.Approval == Deny:
-		return HTTPRule{}, &Refusal{abi.Denied, what + ": the module never requested it, so no grant counts; its author adds it to the requests"}
+		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": the module never requested it, so no grant counts; its author adds it to the requests"}
+	case !ok:
+		return HTTPRule{}, e.undecided(t, what+": not granted"+e.grantedHosts())
+	case rule.Approval == Ask:
+		return HTTPRule{}, e.undecided(t, what+": the policy asks a person first, who cannot be asked here")
 	}
 	rule = rule.within(asked)
 	if e.narrows(kindHTTP) {
 		narrow, ok := firstMatch(e.tool.Grant.HTTP, t)
 		if !ok || narrow.Approval == Deny || narrow.Approval == Ask {
-			return HTTPRule{}, &Refusal{abi.Denied, what + ": not granted to this tool of the module; the operator edits its grant below tools in the policy"}
+			return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": not granted to this tool of the module; the operator edits its grant below tools in the policy"}
 		}
 		rule = rule.within(narrow)
 	}
@@ -68,7 +69,7 @@ func (e Effective) denied(what string) *Refusal {
 	if why == "" {
 		why = "nothing is granted"
 	}
-	return &Refusal{abi.Denied, what + ": " + why}
+	return &Refusal{Code: abi.Denied, Text: what + ": " + why}
 }
 
 // granted returns the rule of the module's grant that decides about t.
@@ -78,7 +79,7 @@ func (e Effective) granted(t target) (HTTPRule, bool) { return firstMatch(e.entr
 // the most exact host, else the first. A rule without a host is an open request.
 func firstMatch(rules []HTTPRule, t target) (best HTTPRule, found bool) {
 	for _, rule := range rules {
-		if !rule.open() && !rule.matches(t) {
+		if !rule.asksFor(t) {
 			continue
 		}
 		if rule.Approval == Deny {
@@ -285,7 +286,7 @@ func (e Effective) Allows(op abi.Op) *Refusal {
 	case !e.ready:
 		return e.denied(string(op))
 	}
-	return &Refusal{abi.Denied, fmt.Sprintf("%s: %s is not granted; the operator grants it with: %s", op, kind, command("grant", e.module))}
+	return e.decidable(fmt.Sprintf("%s: %s is not granted", op, kind), command("grant", e.module))
 }
 
 // Config returns what the module reads with config_get. The map is the caller's.
@@ -325,7 +326,7 @@ func (e Effective) Arguments(args json.RawMessage) *Refusal {
 	}
 	n, err := rawjson.Parse(args, rawjson.MaxDepth)
 	if err != nil {
-		return &Refusal{abi.Invalid, abi.OneLine(err.Error(), 200)}
+		return &Refusal{Code: abi.Invalid, Text: abi.OneLine(err.Error(), 200)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.tool.Args)) {
 		value, most := n.Get(name), e.tool.Args[name].MaxLength
@@ -337,7 +338,7 @@ func (e Effective) Arguments(args json.RawMessage) *Refusal {
 			text = value.String()
 		}
 		if length := utf8.RuneCountInString(text); length > most {
-			return &Refusal{abi.Denied, fmt.Sprintf("argument %s: %d characters, the policy allows %d", shown(name), length, most)}
+			return &Refusal{Code: abi.Denied, Text: fmt.Sprintf("argument %s: %d characters, the policy allows %d", shown(name), length, most)}
 		}
 	}
 	return nil

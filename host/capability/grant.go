@@ -118,7 +118,7 @@ func (r *reader) httpRule(n *node, at string, g *Grant) {
 	if r.count() > found {
 		return
 	}
-	if rule.Host == "" && (!r.asks || !onlyReason(n)) {
+	if rule.Host == "" && (!r.asks || !onlyOpen(n)) {
 		r.bad(n.line, at+".host", "not there", `name the host, such as api.example.org, or "*" for every public one`)
 		return
 	}
@@ -137,6 +137,14 @@ func (r *reader) httpRule(n *node, at string, g *Grant) {
 
 // count is how many findings there are so far.
 func (r *reader) count() int { return len(r.findings) + r.more }
+
+// onlyOpen reports whether a request for HTTP leaves everything open but what
+// bounds whatever is granted.
+func onlyOpen(n *node) bool {
+	return !slices.ContainsFunc(n.pairs, func(p pair) bool {
+		return !slices.Contains([]string{"methods", "max_request", "max_response", "reason"}, p.key)
+	})
+}
 
 // onlyReason reports whether a request does not say what it is about.
 func onlyReason(n *node) bool {

@@ -54,6 +54,15 @@ func defaultPort(scheme string) int {
 // open reports whether a request does not say which host it is about.
 func (r HTTPRule) open() bool { return r.Host == "" }
 
+// asksFor reports whether a request is about t: what leaves its host open is about
+// every one, with its own methods if it has some.
+func (r HTTPRule) asksFor(t target) bool {
+	if r.open() {
+		return len(r.Methods) == 0 || slices.Contains(r.Methods, t.method)
+	}
+	return r.matches(t)
+}
+
 // Match reports whether the rule is about a request: scheme, host, port, method
 // and path are all its own. A URL with user information never matches, nor does
 // one whose host has no canonical form. Whether the host's address is public is
@@ -168,8 +177,15 @@ func (r HTTPRule) covers(other HTTPRule) bool {
 
 // about reports whether every request that other matches r matches too.
 func (r HTTPRule) about(other HTTPRule) bool {
-	if r.open() || other.open() {
-		return r.open()
+	switch {
+	case r.open() && len(r.Methods) == 0:
+		return true
+	case r.open() && other.open():
+		return len(other.Methods) > 0 && contains(r.Methods, other.Methods)
+	case r.open():
+		return contains(r.Methods, other.methods())
+	case other.open():
+		return false
 	}
 	return r.scheme() == other.scheme() && hostCovers(r.Host, other.Host) && contains(r.methods(), other.methods()) &&
 		contains(r.ports(), other.ports()) && pathsCover(r.Paths, other.Paths)
@@ -195,22 +211,6 @@ func prefixesCover(r, other HTTPRule) bool {
 func (a Approval) stricter(than Approval) bool { return a.rank() > than.rank() }
 
 func (a Approval) rank() int { return slices.Index([]Approval{Ask, Deny}, a) }
-
-// flag is how hutch tools grant is told about the host of a target, all of it.
-// Addresses that are not public are not offered: who means them writes them.
-func (t target) flag() string {
-	if !publicLooking(t.host) {
-		return ""
-	}
-	spec := strings.TrimPrefix(t.where(), schemeHTTPS+"://")
-	if !slices.Contains(HTTPRule{}.methods(), t.method) && slices.Contains(knownMethods(), t.method) {
-		spec = t.method + ":" + spec
-	}
-	if strings.ContainsAny(spec, "[]") {
-		spec = "'" + spec + "'"
-	}
-	return " --http " + spec
-}
 
 // where names what a rule is about, for people.
 func (t target) where() string {

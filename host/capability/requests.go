@@ -15,8 +15,8 @@ import (
 // ParseRequests reads what a module asks for. The grammar is that of grant in a
 // policy file; besides, each entry may have a reason, a name in a list may be
 // written {"name": ..., "reason": ...}, and an entry that has nothing but a
-// reason asks for whatever is granted. The error is a [*PolicyError] without
-// lines.
+// reason asks for whatever is granted. One for http may bound that by methods,
+// max_request and max_response. The error is a [*PolicyError] without lines.
 func ParseRequests(asked tool.Requests) (Grant, error) {
 	var g Grant
 	r := &reader{asks: true}

@@ -162,10 +162,12 @@ func set[T int | int64 | time.Duration](field *T, value T) {
 }
 
 // Refusal is why something is not allowed. Text may be shown to a guest: it
-// names what was asked and what to do, and nothing secret.
+// names what was asked and what to do, and nothing secret. Do is the command by
+// which a person allows it, for the operator alone; empty if there is none.
 type Refusal struct {
 	Code abi.Code
 	Text string
+	Do   string
 }
 
 // Error returns the text.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hutch-run/hutch/host/capability"
@@ -23,6 +24,7 @@ type call struct {
 	most    int64           // operations
 	asked   atomic.Int64
 	http    atomic.Int64 // requests asked for
+	told    sync.Map     // commands that were logged
 }
 
 // operation does one operation, and writes down what it finds out about it.
@@ -89,9 +91,21 @@ func (s *call) checked(next operation) operation {
 			return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %+q", abi.Cut(string(r.Op), 40)))
 		}
 		if refusal := s.granted.Allows(r.Op); refusal != nil {
+			s.tell(refusal)
 			return refused(refusal)
 		}
 		return next(ctx, r, rec)
+	}
+}
+
+// tell logs what a person could allow, with the command; each once in a call, which
+// may ask for the same a thousand times.
+func (s *call) tell(r *capability.Refusal) {
+	if r.Do == "" {
+		return
+	}
+	if _, told := s.told.LoadOrStore(r.Do, true); !told {
+		s.gate.o.Logger.Warn("a tool was refused what nobody has allowed", "module", s.module.Name, "tool", s.tool, "allow", s.clean(r.Do))
 	}
 }
 

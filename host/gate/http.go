@@ -70,6 +70,7 @@ func (h *hops) HTTP(method string, u *url.URL) (capability.HTTPRule, *capability
 	h.rec.Host = u.Host
 	rule, refusal := h.call.granted.HTTP(method, u)
 	if refusal != nil {
+		h.call.tell(refusal)
 		return rule, refusal
 	}
 	if wait, ok := h.call.gate.rates.take(h.call.module.Name, rule); !ok {
