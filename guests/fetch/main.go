@@ -9,10 +9,9 @@ const maxPage = "2MiB"
 
 var module = sdk.Serve(sdk.Module{
 	Version: "1.0.0",
-	Requests: sdk.Requests{HTTP: []sdk.HTTP{
-		{Host: "*", Methods: []string{"GET"}, MaxResponse: maxPage, Reason: "Reads the pages that it is asked to read, on any public host."},
-		{Scheme: "http", Host: "*", Methods: []string{"GET"}, MaxResponse: maxPage, Reason: "Reads pages that are served without encryption."},
-	}},
+	Requests: sdk.Requests{HTTP: []sdk.HTTP{{
+		Methods: []string{"GET"}, MaxResponse: maxPage, Reason: "Reads the pages that it is asked to read, on the sites that you allow.",
+	}}},
 	Tools: []sdk.Tool{read},
 })
 

@@ -20,13 +20,17 @@ type Requests struct {
 	KV *KV `json:"kv,omitempty"`
 }
 
-// HTTP asks for requests to one host. Host and Reason must be there.
+// HTTP asks for requests to one host. Reason must be there.
+//
+// Without Host it asks for whatever hosts an operator grants, public or not, on any
+// port: for a tool whose caller says where to go. Only Methods, MaxRequest,
+// MaxResponse and Reason may be there then, and no Methods are all that are granted.
 type HTTP struct {
 	// Scheme is https if it is empty, or http.
 	Scheme string `json:"scheme,omitempty"`
 	// Host is one host, "*.example.org" for one label before it, or "*" for every
 	// public address.
-	Host string `json:"host"`
+	Host string `json:"host,omitempty"`
 	// Methods are GET and HEAD if there are none.
 	Methods []string `json:"methods,omitempty"`
 	// Paths are prefixes, such as /v1/ for all below it; none are all paths.
@@ -93,7 +97,7 @@ func (r Requests) encoded() (tool.Requests, error) {
 // host, which parses them as a policy.
 func (r Requests) check() error {
 	for i, h := range r.HTTP {
-		if err := checkEntry(h.Host, h.Reason); err != nil {
+		if err := h.check(); err != nil {
 			return fmt.Errorf("http[%d]: %w", i, err)
 		}
 	}
@@ -110,6 +114,13 @@ func (r Requests) check() error {
 	return nil
 }
 
+func (h HTTP) check() error {
+	if h.Host == "" && (h.Scheme != "" || h.Paths != nil || h.Ports != nil || h.Rate != "") {
+		return errors.New("no host; name one, or leave scheme, paths, ports and rate out as well to ask for whatever is granted")
+	}
+	return checkReason(h.Reason)
+}
+
 func (s Secret) check() error {
 	switch {
 	case s.Name == "":
@@ -119,14 +130,10 @@ func (s Secret) check() error {
 	case s.Host == "*":
 		return errors.New(`host is "*"; a secret goes to one host`)
 	}
-	return checkEntry(s.Host, s.Reason)
-}
-
-func checkEntry(host, reason string) error {
-	if host == "" {
-		return errors.New(`no host; name one`)
+	if s.Host == "" {
+		return errors.New("no host; name one")
 	}
-	return checkReason(reason)
+	return checkReason(s.Reason)
 }
 
 func checkReason(reason string) error {

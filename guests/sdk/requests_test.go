@@ -14,13 +14,14 @@ func TestRequests(t *testing.T) {
 	got, err := asking(Requests{
 		HTTP: []HTTP{
 			{Host: "*", Reason: "Reads pages."},
+			{Methods: []string{"GET"}, MaxResponse: "2MiB", Reason: "Reads what it is told to."},
 			{Scheme: "http", Host: "a.example.org", Methods: []string{"POST"}, Paths: []string{"/v1/"}, Ports: []int{8080},
 				MaxRequest: "1KiB", MaxResponse: "4MiB", Rate: "60/min", Reason: "Sends."},
 		},
 		Secrets: []Secret{{Name: "key", Header: "Authorization", Prefix: "Bearer ", Host: "a.example.org", Paths: []string{"/v1/"}, Reason: "Pays."}},
 		KV:      &KV{Max: "64KiB", TTL: "24h", Reason: "Remembers."},
 	}).Describe()
-	want := `"requests":{"http":[{"host":"*","reason":"Reads pages."},{"scheme":"http","host":"a.example.org","methods":["POST"],` +
+	want := `"requests":{"http":[{"host":"*","reason":"Reads pages."},{"methods":["GET"],"max_response":"2MiB","reason":"Reads what it is told to."},{"scheme":"http","host":"a.example.org","methods":["POST"],` +
 		`"paths":["/v1/"],"ports":[8080],"max_request":"1KiB","max_response":"4MiB","rate":"60/min","reason":"Sends."}],` +
 		`"kv":{"max":"64KiB","ttl":"24h","reason":"Remembers."},` +
 		`"secrets":[{"name":"key","header":"Authorization","prefix":"Bearer ","host":"a.example.org","paths":["/v1/"],"reason":"Pays."}]}`
@@ -39,9 +40,11 @@ func TestRequestsForNothing(t *testing.T) {
 func TestRequestsThatLackSomething(t *testing.T) {
 	const noReason = "reason has 0 bytes, must have 1 to 300: an operator decides by it"
 	for want, r := range map[string]Requests{
-		"http[0]: no host; name one": {HTTP: []HTTP{{Reason: "r"}}},
-		"http[1]: " + noReason:       {HTTP: []HTTP{{Host: "a", Reason: "r"}, {Host: "a"}}},
-		"kv: " + noReason:            {KV: &KV{}},
+		"http[0]: no host; name one, or leave scheme, paths, ports and rate out as well to ask for whatever is granted": {
+			HTTP: []HTTP{{Ports: []int{80}, Reason: "r"}}},
+		"http[1]: " + noReason: {HTTP: []HTTP{{Host: "a", Reason: "r"}, {Host: "a"}}},
+		"http[0]: " + noReason: {HTTP: []HTTP{{}}},
+		"kv: " + noReason:      {KV: &KV{}},
 		"kv: " + strings.Replace(noReason, "has 0", "has 301", 1): {KV: &KV{Reason: strings.Repeat("x", 301)}},
 		"secrets[0]: no name":                                {Secrets: []Secret{{Header: "A", Host: "a", Reason: "r"}}},
 		"secrets[0]: must have one of header and query":      {Secrets: []Secret{{Name: "n", Header: "A", Query: "b", Host: "a", Reason: "r"}}},

@@ -115,7 +115,8 @@ func (e Effective) narrows(kind string) bool {
 
 func (e Effective) grantedHosts() string {
 	const most = 5
-	hosts := e.entry.Grant.about(kindHTTP)
+	given := Grant{HTTP: slices.DeleteFunc(slices.Clone(e.entry.Grant.HTTP), func(r HTTPRule) bool { return r.Approval.stricter(Allow) })}
+	hosts := given.about(kindHTTP)
 	if len(hosts) == 0 {
 		return ""
 	}

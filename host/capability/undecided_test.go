@@ -38,6 +38,15 @@ func TestRefusalsSayTheCommand(t *testing.T) {
 	}
 }
 
+// Hosts that a person would have to be asked about are not among the granted ones.
+func TestRefusalsSayWhatIsGranted(t *testing.T) {
+	e := effective(t, `grant: {http: [{host: "*", approval: ask}, {host: a.test}, {host: b.test, approval: deny}]}`, map[string]string{"http": `[{}]`})
+	_, refused := e.HTTP("GET", at(t, "http://127.0.0.1/"))
+	if refused == nil || !strings.HasPrefix(refused.Text, "http: GET http://127.0.0.1: not granted; granted are requests to a.test with their methods, ports and paths; only a person") {
+		t.Errorf("got %+v", refused)
+	}
+}
+
 // What nobody can allow by a command has none: what the module never asked for, and
 // what the policy denies.
 func TestRefusalsWithoutACommand(t *testing.T) {

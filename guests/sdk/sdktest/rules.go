@@ -11,8 +11,11 @@ import (
 )
 
 // matches reports whether a host that granted h as it is would let a request
-// through.
+// through; what leaves its host open, as if all were granted.
 func matches(h sdk.HTTP, method string, u *url.URL) bool {
+	if h.Host == "" {
+		return len(h.Methods) == 0 || slices.Contains(h.Methods, method)
+	}
 	scheme, methods, ports := h.Scheme, h.Methods, h.Ports
 	if scheme == "" {
 		scheme = "https"

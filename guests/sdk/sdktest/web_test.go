@@ -137,6 +137,25 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A module that leaves its hosts open is answered by all of them, with the methods
+// that it asks for.
+func TestOpenRequests(t *testing.T) {
+	host := Host{Web: http.HandlerFunc(web)}
+	asked := sdk.Requests{HTTP: []sdk.HTTP{{Methods: []string{"GET"}}}}
+	for body, want := range map[string]string{
+		`{"url":"http://a.example:8080/end"}`:             "ok GET|http://a.example:8080/end||",
+		`{"url":"https://127.0.0.1/end"}`:                 "ok GET|https://127.0.0.1/end||",
+		`{"url":"https://a.example/end","method":"POST"}`: "denied http_request: POST https://a.example/end is not in the module's Requests: declare it, or a host denies it",
+	} {
+		if got := ask(t, host, asked, body); got != want {
+			t.Errorf("%s: got %s, want %s", body, got, want)
+		}
+	}
+	if got := ask(t, host, sdk.Requests{HTTP: []sdk.HTTP{{}}}, `{"url":"https://a.example/end","method":"PUT"}`); got != "ok PUT|https://a.example/end||" {
+		t.Errorf("without methods: got %s", got)
+	}
+}
+
 // An operation that no package of the SDK offers is refused, and not by a panic.
 func TestOtherOperations(t *testing.T) {
 	r := (&recorder{}).Gated(sdk.Gated{Op: abi.OpTool}, []byte(`{}`))
