@@ -2,8 +2,6 @@
 // each time from the same sources, and every folder of guests/examples/ into
 // bin/examples/. It runs at the module's root, after bin/hutch was built.
 //
-// The modules that [notShipped] names go into bin/examples/ too.
-//
 // What a language needs that is not on this machine is named, and skipped.
 package main
 
@@ -27,11 +25,6 @@ const (
 	examples = "bin/examples"
 )
 
-// notShipped names the folders of guests/ that ask for something. Nothing can be
-// granted without a policy yet, so that hutch would come with tools that nobody
-// could call.
-func notShipped() []string { return []string{"fetch", "httpjson", "notes"} }
-
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintf(os.Stderr, "\nerror: %s\n", err)
@@ -52,11 +45,6 @@ func run() error {
 	apart, err := filepath.Glob("guests/examples/*")
 	if err != nil {
 		return err
-	}
-	for _, name := range notShipped() {
-		dir := filepath.Join("guests", name)
-		guests = slices.DeleteFunc(guests, func(d string) bool { return d == dir })
-		apart = append(apart, dir)
 	}
 	if err := buildAll(guests, shipped); err != nil {
 		return err

@@ -18,7 +18,7 @@ func checkPolicy(_ context.Context, who patient) []finding {
 	if err == nil {
 		found := fmt.Sprintf("%s: %s", who.cfg.Policy, plural(len(f.current().Modules()), "module", "modules"))
 		if !f.seen.there {
-			found = who.cfg.Policy + ": not there, so nothing is granted"
+			found = who.cfg.Policy + ": not there, so nothing is granted but what hutch comes with"
 		}
 		return []finding{{"policy", verdictOK, found, ""}}
 	}

@@ -96,18 +96,22 @@ func openVault(st state, environ []string, log *slog.Logger) (*secrets.Vault, er
 // openBook makes the book of what is granted: by the policy file, and to the
 // modules that came with the program by the policy that came with them.
 func openBook(cfg Config, p *capability.Policy, set *toolswasm.Set) (*capability.Book, error) {
-	o := capability.Options{Policy: p, Dev: cfg.Dev, ShippedDigests: map[string]string{}}
+	o := capability.Options{Policy: p, Dev: cfg.Dev, Flags: cfg.decisionFlags(), ShippedDigests: map[string]string{}}
 	text, err := set.Policy()
 	if err != nil {
 		return nil, err
 	}
-	if o.Shipped, err = capability.Parse("the policy of the shipped modules", text); err != nil {
+	if o.Shipped, err = readShippedPolicy(text); err != nil {
 		return nil, err
 	}
 	for _, m := range set.Modules() {
 		o.ShippedDigests[m.Name] = m.Digest
 	}
 	return capability.NewBook(o), nil
+}
+
+func readShippedPolicy(text []byte) (*capability.Policy, error) {
+	return capability.Parse("the policy of the shipped modules", text)
 }
 
 // openStore opens what lasts. Only the owner of the state folder may.

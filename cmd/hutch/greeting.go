@@ -124,6 +124,16 @@ func (cfg Config) flags() string {
 	return b.String()
 }
 
+// decisionFlags are flags for a command that decides about a module, from whatever
+// folder it is typed in.
+func (cfg Config) decisionFlags() string {
+	text := cfg.absolute().flags()
+	if cfg.policyFrom != "" {
+		text += " --" + flagPolicy + " " + shellWord(cfg.Policy)
+	}
+	return text
+}
+
 // stateFlag is flags for a command that looks at no folder of modules.
 func (cfg Config) stateFlag() string {
 	if !cfg.stateNamed {

@@ -24,10 +24,13 @@ import (
 
 const guestsFolder = "../../guests"
 
-// What is shipped is these modules with these tools, and each answers as its
-// example calls say.
+// What is shipped is these modules with these tools, and those that ask for nothing
+// answer as their example calls say.
 func TestShippedModules(t *testing.T) {
 	tools := map[string][]string{
+		"fetch.wasm":    nil, // see TestModulesThatAsk
+		"httpjson.wasm": nil,
+		"notes.wasm":    nil,
 		"dates.wasm":    {"date_convert", "date_add", "date_diff"},
 		"hash.wasm":     {"hash_data", "encode_data", "decode_data"},
 		"jq.wasm":       {"jq"},
@@ -51,6 +54,9 @@ func TestShippedModules(t *testing.T) {
 	}
 	bench := testBench(t)
 	for _, m := range set.Modules() {
+		if tools[m.Name] == nil {
+			continue
+		}
 		t.Run(m.Name, func(t *testing.T) {
 			body, err := set.Fetch(m.Digest)
 			if err != nil {

@@ -76,7 +76,7 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 	}
 }
 
-func TestF07_OpenRequestsWiden(t *testing.T) {
+func TestOpenRequestsWiden(t *testing.T) {
 	open := func(methods ...string) HTTPRule { return HTTPRule{Methods: methods} }
 	for _, c := range []struct {
 		old, now HTTPRule
