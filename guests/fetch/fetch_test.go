@@ -114,7 +114,7 @@ func TestFetchParts(t *testing.T) {
 		if all += got.Content; got.Next == 0 {
 			break
 		}
-		if !strings.Contains(result.Text, "call again with start") {
+		if got.Length != 720 || !strings.Contains(result.Text, "(The page goes on, 720 characters in all: call again with start") {
 			t.Errorf("the text does not say that there is more: %s", result.Text)
 		}
 		args.Start = got.Next
@@ -122,14 +122,14 @@ func TestFetchParts(t *testing.T) {
 	if all != long {
 		t.Errorf("the parts are %q", all)
 	}
-	if got, _ := call(t, page, fetchInput{Start: 1 << 40}); got.Content != "" || got.Next != 0 {
-		t.Errorf("past the end: %+v", got)
+	if _, got := call(t, page, fetchInput{Start: 720}); got.Text != "start is 720, and https://a.example/page has 720 characters: there is no more" {
+		t.Errorf("past the end: %q", got.Text)
 	}
 }
 
 func TestFetchOtherText(t *testing.T) {
 	for kind, c := range map[string]struct{ body, want string }{
-		"application/json":                {`{"a":"<b>"}`, `{"a":"<b>"}`},
+		"application/json":                {"\ufeff" + `{"a":"<b>"}`, `{"a":"<b>"}`},
 		"application/rss+xml":             {`<rss/>`, `<rss/>`},
 		"text/plain; charset=iso-8859-1":  {"gr\xfc\xdfe", "grüße"},
 		"text/html; charset=windows-1252": {"<title>\x84a\x93</title><p>b", "b"},
@@ -155,6 +155,9 @@ func TestFetchErrors(t *testing.T) {
 		"https://a.example/page has about 50001 elements, at most 50000 can be read: look for a page that has less on it": {
 			page: sdktest.Page{Body: "<html>" + strings.Repeat("<p>", maxElements)}},
 		"https://a.example/page answered 404: gone for good": {page: sdktest.Page{Status: 404, Body: "gone\nfor good"}},
+		"https://a.example/page answered 503: Busy Come back later": {page: sdktest.Page{Status: 503, Header: map[string]string{"Content-Type": "text/html"},
+			Body: "<!DOCTYPE html><html><head><title>Busy</title><style>x</style></head><body><h1>Come back</h1> later"}},
+		"https://a.example/page answered 500": {page: sdktest.Page{Status: 500, Header: map[string]string{"Content-Type": "image/png"}}},
 		"http_request: the answer has more than 2097152 bytes (max_response)": {
 			page: sdktest.Page{Body: strings.Repeat("x", 2<<20+1)}},
 		`http_request: "ftp://a.example/" is no absolute URL with https or http and without a user`: {url: "ftp://a.example/"},

@@ -47,6 +47,15 @@ func readable(got fetch.Response, in fetchInput) (fetchOutput, error) {
 	return readHTML(body, got.URL, in)
 }
 
+// refusedBy is the error for an answer that is no page: its status, and what it says
+// to a reader, which is where sites explain themselves.
+func refusedBy(got fetch.Response) error {
+	if out, err := readable(got, fetchInput{Format: "text", Whole: true}); err == nil {
+		got.Body = []byte(oneSpaced(out.Title + " " + out.Content))
+	}
+	return &fetch.StatusError{Response: got}
+}
+
 func looksLikeHTML(body []byte) bool {
 	head := bytes.ToLower(bytes.TrimSpace(body[:min(len(body), 512)]))
 	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html"))
@@ -65,7 +74,7 @@ func isText(kind string) bool {
 // names, or looks like.
 func decoded(got fetch.Response) (string, error) {
 	if utf8.Valid(got.Body) {
-		return string(got.Body), nil
+		return strings.TrimPrefix(string(got.Body), "\uFEFF"), nil
 	}
 	r, err := charset.NewReader(bytes.NewReader(got.Body), got.Get("Content-Type"))
 	if err != nil {

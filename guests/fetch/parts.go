@@ -1,10 +1,21 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
+
+// cut leaves a part of the content.
+func (o *fetchOutput) cut(start, most int) error {
+	o.Length = utf8.RuneCountInString(o.Content)
+	if start > 0 && start >= o.Length {
+		return fmt.Errorf("start is %d, and %s has %d characters: there is no more", start, o.URL, o.Length)
+	}
+	o.Content, o.Next = part(o.Content, start, most)
+	return nil
+}
 
 // part returns at most most characters of text from start, ending with a line if
 // one ends in its second half, and where the next part starts, 0 for none.
@@ -40,7 +51,7 @@ func page(o fetchOutput) string {
 	}
 	b.WriteString("URL: " + o.URL + "\n\n" + o.Content)
 	if o.Next > 0 {
-		b.WriteString("\n\n(The page goes on: call again with start " + strconv.Itoa(o.Next) + ".)")
+		b.WriteString("\n\n(The page goes on, " + strconv.Itoa(o.Length) + " characters in all: call again with start " + strconv.Itoa(o.Next) + ".)")
 	}
 	if o.Links != nil {
 		b.WriteString("\n\nLinks:\n")

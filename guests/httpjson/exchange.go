@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -43,13 +44,42 @@ func (in requestInput) address() (string, error) {
 	}
 	q := url.Values{}
 	for name, value := range in.Query {
-		q.Set(name, value)
+		values, err := parameter(value)
+		if err != nil {
+			return "", fmt.Errorf("query parameter %q: %w", name, err)
+		}
+		q[name] = values
 	}
 	if u.RawQuery != "" && len(q) > 0 {
 		u.RawQuery += "&"
 	}
 	u.RawQuery += q.Encode()
 	return u.String(), nil
+}
+
+// parameter writes a value as often as it stands in the query.
+func parameter(value any) (values []string, err error) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}, nil
+	case json.Number:
+		return []string{v.String()}, nil
+	case bool:
+		return []string{strconv.FormatBool(v)}, nil
+	case []any:
+		for _, item := range v {
+			if _, nested := item.([]any); nested {
+				return nil, errors.New("a list in a list: write texts and numbers alone")
+			}
+			one, err := parameter(item)
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, one...)
+		}
+		return values, nil
+	}
+	return nil, errors.New("is neither text, number, true, false nor a list of these: write objects as text, in the form that the API wants")
 }
 
 // body returns nil for none.

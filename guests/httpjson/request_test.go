@@ -45,7 +45,8 @@ func TestHTTPJSON(t *testing.T) {
 		`{"url":"https://a.example/?x=1","query":{"b":"c d&","a":"ü"}}`:                  `GET|https://a.example/?x=1&a=%C3%BC&b=c+d%26|application/json||`,
 		`{"url":"https://a.example/","method":"POST","body":{"n":12345678901234567890}}`: `POST|https://a.example/|application/json|application/json|{\"n\":12345678901234567890}`,
 		`{"url":"https://a.example/","method":"PUT","body_json":"[1]","headers":{"content-type":"application/merge-patch+json","ACCEPT":"*/*"}}`: `PUT|https://a.example/|*/*|application/merge-patch+json|[1]`,
-		`{"url":"https://a.example/","method":"DELETE"}`: `DELETE|https://a.example/|application/json||`,
+		`{"url":"https://a.example/","query":{"n":1.50,"t":true,"l":["a b",2],"e":[]}}`:                                                          `GET|https://a.example/?l=a+b&l=2&n=1.50&t=true|application/json||`,
+		`{"url":"https://a.example/","method":"DELETE"}`:                                                                                         `DELETE|https://a.example/|application/json||`,
 	} {
 		got := call(t, args)
 		if want := `"json":{"sent":"` + want + `"}`; got.IsError || !strings.Contains(string(got.Structured), want) {
@@ -70,6 +71,9 @@ func TestHTTPJSONAnswers(t *testing.T) {
 
 func TestHTTPJSONErrors(t *testing.T) {
 	for args, want := range map[string]string{
+		`{"url":"https://a.example/","query":{"a":{"b":1}}}`: `query parameter "a": is neither text, number, true, false nor a list of these: write objects as text, in the form that the API wants`,
+		`{"url":"https://a.example/","query":{"a":null}}`:    `query parameter "a": is neither text, number, true, false nor a list of these: write objects as text, in the form that the API wants`,
+		`{"url":"https://a.example/","query":{"a":[["b"]]}}`: `query parameter "a": a list in a list: write texts and numbers alone`,
 		`{"url":"/v1"}`:                          `url "/v1" is not absolute: write https://HOST/PATH`,
 		`{"url":"https://a.example/","body":{}}`: `a GET has no body: use query, or another method`,
 		`{"url":"https://a.example/","method":"POST","body":{},"body_json":"1"}`: `both body and body_json are given: leave one out`,

@@ -15,7 +15,7 @@ var get = sdk.Define(sdk.Spec{
 }, getNote)
 
 type idInput struct {
-	ID int `json:"id" min:"1"`
+	ID int `json:"id" doc:"As note_add, note_list or note_search gave it." min:"1"`
 }
 
 func getNote(c *sdk.Call, in idInput) (note, error) {
