@@ -17,7 +17,11 @@ func (in inspection) advice(body []byte, cfg Config) string {
 		const release = "hutch tools release " // the reason ends with it, and whom
 		return "replace the file, or: " + in.Reason[max(0, strings.LastIndex(in.Reason, release)):] + cfg.stateFlag()
 	case in.Status == tool.Held:
-		return "nothing can be granted in this version; use a build of it that asks for nothing"
+		const run = "run hutch tools " // the reason ends with the command, which may need flags
+		if at := strings.LastIndex(in.Reason, run); at >= 0 && cfg.decisionFlags() != "" {
+			return strings.TrimPrefix(in.Reason[at:], "run ") + cfg.decisionFlags()
+		}
+		return ""
 	case in.Status != tool.Rejected:
 		return ""
 	case body == nil:

@@ -96,7 +96,7 @@ func openVault(st state, environ []string, log *slog.Logger) (*secrets.Vault, er
 // openBook makes the book of what is granted: by the policy file, and to the
 // modules that came with the program by the policy that came with them.
 func openBook(cfg Config, p *capability.Policy, set *toolswasm.Set) (*capability.Book, error) {
-	o := capability.Options{Policy: p, Dev: cfg.Dev, Flags: cfg.decisionFlags(), ShippedDigests: map[string]string{}}
+	o := capability.Options{Policy: p, Dev: cfg.Dev, Flags: cfg.absolute().decisionFlags(), ShippedDigests: map[string]string{}}
 	text, err := set.Policy()
 	if err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func openStore(ctx context.Context, st state, owned bool, log *slog.Logger) (*st
 }
 
 // newDoor puts services behind the gate, and the door before it.
-func (a *App) newDoor() (door, *fetch.Client) {
-	client := fetch.New(fetch.Options{})
+func (a *App) newDoor(web fetch.Options) (door, *fetch.Client) {
+	client := fetch.New(web)
 	o := gate.Options{Fetch: client, Secrets: a.vault, Logger: a.log}
 	if a.db != nil {
 		o.KV, o.Counters = kv.New(a.db, a.log), a.db

@@ -124,10 +124,9 @@ func (cfg Config) flags() string {
 	return b.String()
 }
 
-// decisionFlags are flags for a command that decides about a module, from whatever
-// folder it is typed in.
+// decisionFlags are flags for a command that decides about a module.
 func (cfg Config) decisionFlags() string {
-	text := cfg.absolute().flags()
+	text := cfg.flags()
 	if cfg.policyFrom != "" {
 		text += " --" + flagPolicy + " " + shellWord(cfg.Policy)
 	}

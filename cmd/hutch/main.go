@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/runtime/worker"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 )
@@ -42,6 +43,8 @@ type program struct {
 	// shipped are the modules that came with the binary; nil means the embedded
 	// ones.
 	shipped *toolswasm.Set
+	// web is how requests of tools are made; the zero value is as usual.
+	web fetch.Options
 }
 
 // secretEnviron is the environment, for who looks for secrets in it.

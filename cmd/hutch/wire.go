@@ -91,7 +91,7 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 		return nil, err
 	}
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
-	door, client := a.newDoor()
+	door, client := a.newDoor(p.web)
 	a.client = client
 	a.modules, err = registry.New(registry.Options{
 		Workers: a.pool, Policy: a.book, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest,
