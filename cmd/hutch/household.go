@@ -32,6 +32,7 @@ const (
 
 // Paths on the owner's socket.
 const (
+	aboutPath = "/control/v1/owner"
 	stdioPath = "/control/v1/stdio"
 	yieldPath = "/control/v1/yield"
 )
@@ -39,12 +40,26 @@ const (
 // stdioProtocol is what a stream of one stdio client's messages is called.
 const stdioProtocol = "hutch-mcp-stdio"
 
+// joinPause is how long a process waits before it looks again for an owner that
+// is about to end.
+const joinPause = 50 * time.Millisecond
+
 // joinPatience is how long a process waits for an owner that neither answers nor
 // ends.
 const joinPatience = 15 * time.Second
 
 func (cfg Config) ownerInfo(kind string) owner.Info {
-	return owner.Info{Kind: kind, Version: readBuildInfo().String(), Tools: cfg.Tools, Policy: cfg.Policy}
+	return owner.Info{Kind: kind, Version: readBuildInfo().String(), Tools: cfg.realTools(), Policy: realPath(cfg.Policy)}
+}
+
+// realTools names the tool folders so that two processes that were started in
+// different folders mean the same by it.
+func (cfg Config) realTools() []string {
+	var real []string
+	for _, dir := range cfg.absolute().Tools {
+		real = append(real, realPath(dir))
+	}
+	return real
 }
 
 // agrees says whether this process can leave its work to another: it would do the
@@ -54,11 +69,11 @@ func (cfg Config) agrees(other owner.Info) error {
 		return hinted(fmt.Errorf("state %s: %v uses it, of version %s, this one is %s", quoted(cfg.State), other, oneLine(other.Version), own),
 			"stop that process, or use another state folder with --%s DIR", flagState)
 	}
-	if !slices.Equal(other.Tools, cfg.Tools) {
+	if !slices.Equal(other.Tools, cfg.realTools()) {
 		return hinted(fmt.Errorf("state %s: %v uses it for the tools in %s", quoted(cfg.State), other, oneLine(strings.Join(other.Tools, ", "))),
 			"use those tools, or another state folder with --%s DIR", flagState)
 	}
-	if other.Policy != cfg.Policy {
+	if other.Policy != realPath(cfg.Policy) {
 		return hinted(fmt.Errorf("state %s: %v uses it with the policy %s", quoted(cfg.State), other, oneLine(quoted(other.Policy))),
 			"use that policy, or another state folder with --%s DIR", flagState)
 	}
@@ -101,12 +116,16 @@ func askToLeave(ctx context.Context, c *owner.Client) error {
 func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Handler {
 	r := chi.NewRouter()
 	r.Use(identified, func(next http.Handler) http.Handler { return recovered(next, a.log) })
-	r.Get("/control/v1/owner", func(w http.ResponseWriter, _ *http.Request) {
+	r.Get(aboutPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
 	r.Get(pinsPath, a.tellPins)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
+		if face.Stopping() {
+			plain(w, http.StatusServiceUnavailable, info.String()+" is about to end")
+			return
+		}
 		stream, err := owner.Accept(w, r, stdioProtocol)
 		if err == nil {
 			err = face.ServeStdio(context.WithoutCancel(r.Context()), stream, stream)
@@ -212,10 +231,34 @@ func (t *tenant) connect(ctx context.Context) (relay.Server, error) {
 			return nil, err
 		}
 		stream, err := c.Upgrade(ctx, stdioPath, stdioProtocol)
-		if !errors.Is(err, owner.ErrGone) {
-			return stream, err
+		switch {
+		case err == nil:
+			return guest{stream, c}, nil
+		case !errors.Is(err, owner.ErrGone):
+			return nil, err
+		}
+		select {
+		case <-time.After(joinPause):
+		case <-ctx.Done():
+			return nil, hinted(fmt.Errorf("state %s: %v does not respond", quoted(t.cfg.State), c.Owner),
+				"end that process, or use another state folder with --%s DIR", flagState)
 		}
 	}
+}
+
+// A guest is a stream to the owner of the state directory.
+type guest struct {
+	owner.Stream
+	client *owner.Client
+}
+
+// Check implements [relay.Server].
+func (g guest) Check(ctx context.Context) error {
+	resp, err := g.client.Do(ctx, http.MethodGet, aboutPath, nil)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
 }
 
 // settle makes this process the owner it was found to be.
@@ -258,7 +301,7 @@ func (t *tenant) close() error {
 // ServeStdio passes the client on standard input and output to the owner of the
 // state directory until the input ends or ctx does.
 func (t *tenant) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	err := relay.Run(ctx, in, out, relay.Options{Connect: t.connect, Logger: t.log})
+	err := relay.Run(ctx, in, out, relay.Options{Connect: t.connect, NotBegun: mcp.CodeNotBegun, Logger: t.log})
 	if ctx.Err() != nil { // a signal is a way to end, not a failure
 		err = nil
 	}

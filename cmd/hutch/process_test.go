@@ -28,6 +28,7 @@ type process struct {
 	stdin  io.WriteCloser
 	stdout io.Reader // of startUnread
 	stderr *bufio.Scanner
+	errors io.Reader // what stderr reads
 }
 
 // prepared is hutch about to run in a folder that holds ./tools.
@@ -58,7 +59,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.stderr = bufio.NewScanner(stderr)
+	p.stderr, p.errors = bufio.NewScanner(stderr), stderr
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

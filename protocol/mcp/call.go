@@ -94,7 +94,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	modern := isModern(req.ProtocolVersion())
 	fail := func(text string) (sdk.Result, error) { return newResult(tool.Failed(text), modern), nil }
 	if !s.enter() {
-		return fail("the server is shutting down")
+		return nil, rpcError(CodeNotBegun, notBegun().text)
 	}
 	defer s.calls.Done()
 	select {

@@ -50,7 +50,7 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "host not allowed: use localhost or 127.0.0.1", http.StatusForbidden)
 	case !h.allowedOrigin(r):
 		http.Error(w, "origin not allowed", http.StatusForbidden)
-	case h.s.stopped():
+	case h.s.Stopping():
 		http.Error(w, "shutting down", http.StatusServiceUnavailable)
 	case ambiguous(r.Header):
 		http.Error(w, "an MCP header was sent twice", http.StatusBadRequest)

@@ -193,7 +193,8 @@ func (s *Server) stop() {
 	}
 }
 
-func (s *Server) stopped() bool {
+// Stopping reports whether the server has begun to end: nothing new is begun.
+func (s *Server) Stopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed

@@ -38,7 +38,7 @@ const farewell = time.Second
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	c := newLines(s, in, out)
 	defer c.shut()
-	if s.stopped() {
+	if s.Stopping() {
 		return errors.New("mcp: the server is shutting down")
 	}
 	session, err := s.sdk.Connect(ctx, c, nil)
@@ -244,7 +244,7 @@ func (c *lines) begin(req *jsonrpc.Request) *refusal {
 	r := &request{listen: req.Method == "subscriptions/listen", answered: func() {}}
 	switch {
 	case c.ending:
-		return stopping()
+		return notBegun()
 	case len(c.running) >= maxUnanswered:
 		return refusef(jsonrpc.CodeInternalError, "%d requests were not answered yet, the most allowed: read the answers before asking more", maxUnanswered)
 	case r.listen && c.listens():
@@ -252,12 +252,21 @@ func (c *lines) begin(req *jsonrpc.Request) *refusal {
 	case req.Method == "tools/call":
 		// A call has ended before its answer is out: Shutdown waits for both.
 		if !c.s.enter() {
-			return stopping()
+			return notBegun()
 		}
 		r.answered = sync.OnceFunc(c.s.calls.Done)
 	}
 	c.running[req.ID] = r
 	return nil
+}
+
+// CodeNotBegun answers a request that came when the server was about
+// to end and that nothing was done about: it may be sent to another. It is one of
+// the codes that JSON-RPC leaves to servers.
+const CodeNotBegun = -32050
+
+func notBegun() *refusal {
+	return refusef(CodeNotBegun, "the server is shutting down, the request was not begun: send it again")
 }
 
 // stopping answers what cannot be done any more.

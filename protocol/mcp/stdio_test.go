@@ -358,7 +358,7 @@ func TestStdioRefusesWhileShuttingDown(t *testing.T) {
 	talk(t, p, in, 0, callLine("7", "slow"))
 	<-started
 	s.stop() // what Shutdown begins with
-	if got := talk(t, p, in, 1, callLine("8", "echo")); !strings.Contains(got[0], `"id":8,"error":{"code":-32603,"message":"the server is shutting down`) {
+	if got := talk(t, p, in, 1, callLine("8", "echo")); !strings.Contains(got[0], `"id":8,"error":{"code":-32050,"message":"the server is shutting down, the request was not begun`) {
 		t.Errorf("second: %s", got)
 	}
 	stopped := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 type message struct {
 	id     string // as written, empty if there is none
 	method string // empty in an answer
+	code   int64  // of an answer that is an error
 }
 
 func (m message) request() bool { return m.method != "" && m.id != "" }
@@ -28,7 +29,7 @@ func peek(line []byte) message {
 		if err != nil {
 			return m
 		}
-		if m.id != "" && (key == "result" || key == "error") {
+		if m.id != "" && key == "result" {
 			return m // what follows can be long
 		}
 		var value json.RawMessage
@@ -42,6 +43,10 @@ func peek(line []byte) message {
 			}
 		case "method":
 			_ = json.Unmarshal(value, &m.method) // one that is no text stays empty
+		case "error":
+			var e struct{ Code int64 }
+			_ = json.Unmarshal(value, &e) // one that is no error has no code
+			m.code = e.Code
 		}
 	}
 	return m
@@ -50,13 +55,18 @@ func peek(line []byte) message {
 // lost answers a request whose server ended. A tool may have done its work, which
 // only the model that called it can judge; so that is the tool's own failure and
 // not the protocol's (MCP 2025-11-25, server/tools, error handling).
-func lost(id, method string) []byte {
-	const text = "the hutch process that ran the tools ended during this call: it may or may not have been done; look before you call again"
+func lost(id, method, how string) []byte {
 	if method == "tools/call" {
-		return toolFailed(id, text)
+		return toolFailed(id, "the hutch process that ran the tools "+how+" during this call: it may or may not have been done; look before you call again")
 	}
-	return failed(id, "the hutch process that answered ended; try again")
+	return failed(id, "the hutch process that answered "+how+"; try again")
 }
+
+// How a server is lost.
+const (
+	howEnded = "ended"
+	howMute  = "stopped responding"
+)
 
 // toolFailed answers a call with a result that its model can read.
 func toolFailed(id, text string) []byte {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"errors"
 	"io"
 )
@@ -23,6 +24,9 @@ func (p *pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
 
 // CloseWrite implements [Server].
 func (p *pipe) CloseWrite() error { return p.w.Close() }
+
+// Check implements [Server]: what is in this process ends with it.
+func (p *pipe) Check(context.Context) error { return nil }
 
 // Close implements [io.Closer].
 func (p *pipe) Close() error { return errors.Join(p.PipeReader.Close(), p.w.Close()) }

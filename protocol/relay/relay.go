@@ -26,6 +26,10 @@ type Server interface {
 	// CloseWrite says that nothing more will be written. The server answers what
 	// is open, and closes its side.
 	CloseWrite() error
+	// Check returns an error if the server does nothing any more, though its
+	// connection is open. It is asked while a request waits for an answer, beside
+	// everything else, and may take until ctx ends.
+	Check(ctx context.Context) error
 }
 
 // Options configure a [Relay].
@@ -36,6 +40,9 @@ type Options struct {
 	// Patience is how long the client waits for a new server when one ended.
 	// Default 15 s.
 	Patience time.Duration
+	// NotBegun is the code of a server's error that says that it did nothing about
+	// a request, because it is about to end: the next server gets it. 0: none does.
+	NotBegun int64
 	// Logger gets what an operator should know, never a message. Default: nothing
 	// is logged.
 	Logger *slog.Logger
@@ -90,6 +97,8 @@ type pending struct {
 	method string
 	line   []byte
 	order  uint64
+	// unbegun says that the server has not done anything about it.
+	unbegun bool
 }
 
 // read takes the client's lines until its input ends. A read that does not end
@@ -137,6 +146,7 @@ func (r *relay) recovered(doing string) {
 func (r *relay) serve(ctx context.Context) (again bool, err error) {
 	server, err := r.connect(ctx)
 	if err != nil {
+		r.hear()
 		r.settle(func(p pending) []byte { return failed(p.id, "no hutch process answers") })
 		return false, err
 	}
@@ -150,6 +160,7 @@ func (r *relay) serve(ctx context.Context) (again bool, err error) {
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // wakes what waits on it
 	defer stop()
+	muted := r.watch(ctx, server, ended)
 	r.replay(server)
 	over := r.send(ctx, server, ended)
 	if over { // the client has nothing more to say
@@ -167,18 +178,97 @@ func (r *relay) serve(ctx context.Context) (again bool, err error) {
 			return false, context.Cause(ctx)
 		}
 	}
+	how := howEnded
+	if <-muted {
+		how = howMute
+	}
 	switch {
 	case ctx.Err() != nil:
 		r.settle(stopped)
 		return false, context.Cause(ctx)
 	case over:
-		r.settle(func(p pending) []byte { return lost(p.id, p.method) })
+		r.settle(func(p pending) []byte { return lost(p.id, p.method, how) })
 		return false, nil
 	}
-	r.o.Logger.Info("relay: the server ended, looking for another")
-	r.settle(giveUp)
+	r.o.Logger.Info("relay: the server " + how + ", looking for another")
+	r.settle(func(p pending) []byte { return giveUp(p, how) })
 	rest(ctx, began)
 	return true, nil
+}
+
+// How often a server is asked whether it still works, while a request waits, and
+// how long it may take to say so.
+const (
+	checkEvery    = 3 * time.Second
+	checkPatience = 10 * time.Second
+)
+
+// watch checks a server until it ended, and ends one that does nothing any more.
+// Whether it did so comes out once ended is closed.
+func (r *relay) watch(ctx context.Context, server Server, ended <-chan struct{}) <-chan bool {
+	muted := make(chan bool, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		<-ended
+		cancel()
+	}()
+	go func() {
+		mute := false
+		defer func() { muted <- mute }()
+		defer r.recovered("check the server")
+		for tick := time.NewTicker(checkEvery); ; {
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+			if !r.waits() || mute {
+				continue
+			}
+			if err := check(ctx, server); err != nil && !within(ended, lastWords) {
+				r.o.Logger.Warn("relay: the server stopped responding", "error", err)
+				mute = true
+				_ = server.Close() // wakes what waits on it
+			}
+		}
+	}()
+	return muted
+}
+
+func check(ctx context.Context, server Server) error {
+	ctx, cancel := context.WithTimeout(ctx, checkPatience)
+	defer cancel()
+	return server.Check(ctx)
+}
+
+// waits reports whether there is a request without an answer.
+func (r *relay) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.open) > 0
+}
+
+// What of a client is heard when there is nobody to pass it on to: so many lines,
+// each of which follows the one before within so long.
+const (
+	hearMost = 1000
+	hearTime = 50 * time.Millisecond
+)
+
+// hear takes note of what the client has said by now, so that it is answered.
+func (r *relay) hear() {
+	for range hearMost {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				return
+			}
+			r.note(line)
+		case <-time.After(hearTime):
+			return
+		}
+	}
 }
 
 // lastWords is how long a client may take to read what it still gets when ctx has
@@ -248,6 +338,8 @@ func (r *relay) replay(server Server) {
 	}
 	for _, p := range r.inOrder() {
 		lines = append(lines, p.line)
+		p.unbegun = false
+		r.open[p.id] = p
 	}
 	r.mu.Unlock()
 	for _, line := range lines {
@@ -337,6 +429,11 @@ func (r *relay) wanted(m message) bool {
 		r.hush = ""
 		return false
 	}
+	if p, open := r.open[m.id]; open && m.code != 0 && m.code == r.o.NotBegun {
+		p.unbegun = true
+		r.open[m.id] = p
+		return false
+	}
 	delete(r.open, m.id)
 	return true
 }
@@ -351,11 +448,11 @@ func (r *relay) write(line []byte) bool {
 	return err == nil
 }
 
-// giveUp answers what cannot be sent again: a tool's call. The rest goes to the
-// next server.
-func giveUp(p pending) []byte {
-	if p.method == "tools/call" {
-		return lost(p.id, p.method)
+// giveUp answers what cannot be sent again: a tool's call that may have been
+// begun. The rest goes to the next server.
+func giveUp(p pending, how string) []byte {
+	if p.method == "tools/call" && !p.unbegun {
+		return lost(p.id, p.method, how)
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ type scene struct {
 	say     chan<- string  // what it writes; closed when it has said everything
 	servers chan *actor
 	ended   chan error
+	absent  chan struct{} // closed when there is no server to wait for
+	silent  bool          // the servers to come do not say whether they work
 }
 
 // actor is one server, played by the test.
@@ -45,10 +47,10 @@ func play(t *testing.T, f func(s *scene)) {
 			}
 			_ = toRelay.Close()
 		}()
-		s := &scene{t: t, client: bufio.NewScanner(read), say: say, servers: make(chan *actor), ended: make(chan error, 1)}
+		s := &scene{t: t, client: bufio.NewScanner(read), say: say, servers: make(chan *actor), absent: make(chan struct{}), ended: make(chan error, 1)}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			s.ended <- Run(ctx, in, out, Options{Connect: s.connect})
+			s.ended <- Run(ctx, in, out, Options{Connect: s.connect, NotBegun: -32050})
 			_ = out.Close()
 		}()
 		f(s)
@@ -65,10 +67,23 @@ func (s *scene) connect(ctx context.Context) (Server, error) {
 	a := &actor{t: s.t, in: bufio.NewScanner(in), out: out, end: func() { _, _ = in.Close(), out.Close() }}
 	select {
 	case s.servers <- a:
+		if s.silent {
+			return deaf{server}, nil
+		}
 		return server, nil
+	case <-s.absent:
+		return nil, errors.New("nobody is there")
 	case <-ctx.Done():
 		return nil, errors.New("nobody is there")
 	}
+}
+
+// deaf is a server whose process does nothing.
+type deaf struct{ Server }
+
+func (deaf) Check(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // writes has the client write lines.
@@ -143,6 +158,48 @@ func TestServerEnds(t *testing.T) {
 	})
 }
 
+// A server that is about to end says what it has not begun: that goes to the next,
+// calls too, and the client learns nothing of it.
+func TestNotBegun(t *testing.T) {
+	play(t, func(s *scene) {
+		first := <-s.servers
+		s.writes(list, callTwo)
+		first.hears(list, callTwo)
+		first.says(`{"jsonrpc":"2.0","id":"two","error":{"code":-32050,"message":"not begun"}}`, listed)
+		s.reads(listed)
+		first.end()
+		second := <-s.servers
+		second.hears(callTwo)
+		second.end() // which may have begun it
+		s.reads(lostTwo)
+		<-s.servers
+	})
+}
+
+// A server whose process was stopped keeps its connection and answers nothing. It
+// is left while a request waits, and not before.
+func TestServerStopsResponding(t *testing.T) {
+	play(t, func(s *scene) {
+		s.silent = true
+		first := <-s.servers
+		time.Sleep(time.Hour)
+		began := time.Now()
+		s.writes(callTwo)
+		first.hears(callTwo)
+		s.reads(strings.Replace(lostTwo, "ended during", "stopped responding during", 1))
+		if waited := time.Since(began); waited > checkEvery+checkPatience+lastWords {
+			t.Errorf("it waited %v", waited)
+		}
+		s.silent = false
+		second := <-s.servers
+		s.writes(list)
+		second.hears(list)
+		time.Sleep(time.Hour) // it says that it works
+		second.says(listed)
+		s.reads(listed)
+	})
+}
+
 // One that ends before it answered the handshake is asked for nothing twice.
 func TestServerEndsInHandshake(t *testing.T) {
 	play(t, func(s *scene) {
@@ -203,8 +260,22 @@ func TestNobodyTakesOver(t *testing.T) {
 		if err := <-s.ended; err == nil || err.Error() != "nobody is there" {
 			t.Errorf("Run: %v", err)
 		}
-		if waited := time.Since(began); waited != 15*time.Second+restMost {
+		if waited := time.Since(began); waited != 15*time.Second+restMost+hearTime {
 			t.Errorf("it waited %v", waited)
+		}
+	})
+}
+
+// A client that finds nobody from the start is told so in answer to what it said.
+func TestNobodyIsThere(t *testing.T) {
+	play(t, func(s *scene) {
+		close(s.absent)
+		s.writes(hello, list)
+		for _, id := range []string{"0", "1"} {
+			s.reads(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"no hutch process answers"}}`)
+		}
+		if err := <-s.ended; err == nil || err.Error() != "nobody is there" {
+			t.Errorf("Run: %v", err)
 		}
 	})
 }
@@ -263,7 +334,9 @@ func TestPeek(t *testing.T) {
 		callTwo: {id: `"two"`, method: "tools/call"},
 		listed:  {id: "1"},
 		ready:   {method: "notifications/initialized"},
-		`{"jsonrpc":"2.0","error":{"code":1},"id":null}`: {},
+		`{"jsonrpc":"2.0","error":{"code":1},"id":null}`: {code: 1},
+		`{"jsonrpc":"2.0","id":3,"error":{"code":-7}}`:   {id: "3", code: -7},
+		`{"id":3,"error":"no"}`:                          {id: "3"},
 		`{"id":1.50,"method":7}`:                         {id: "1.50"},
 		`{"params":{"id":1,"method":"x"}}`:               {},
 		`[{"id":1,"method":"x"}]`:                        {},

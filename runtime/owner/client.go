@@ -71,7 +71,8 @@ type Stream interface {
 const upgradeTimeout = 10 * time.Second
 
 // Upgrade turns a connection into a stream of the protocol, at path (RFC 9110,
-// section 7.8).
+// section 7.8). The error is [ErrGone] if the owner does not answer, or is about to
+// end and says so with 503.
 func (c *Client) Upgrade(ctx context.Context, path, protocol string) (_ Stream, err error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
@@ -92,7 +93,11 @@ func (c *Client) Upgrade(ctx context.Context, path, protocol string) (_ Stream, 
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", protocol)
-	if err := conn.SetDeadline(time.Now().Add(upgradeTimeout)); err != nil {
+	late := time.Now().Add(upgradeTimeout)
+	if sooner, ok := ctx.Deadline(); ok && sooner.Before(late) {
+		late = sooner
+	}
+	if err := conn.SetDeadline(late); err != nil {
 		return nil, err
 	}
 	if err := req.Write(conn); err != nil {
@@ -103,7 +108,11 @@ func (c *Client) Upgrade(ctx context.Context, path, protocol string) (_ Stream, 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
+	switch resp.StatusCode {
+	case http.StatusSwitchingProtocols:
+	case http.StatusServiceUnavailable:
+		return nil, fmt.Errorf("%w: %w", ErrGone, refused(resp))
+	default:
 		return nil, refused(resp)
 	}
 	return &upgraded{UnixConn: stream, r: r}, conn.SetDeadline(time.Time{})

@@ -106,6 +106,28 @@ func Op(op abi.Op, n int, body string) Step {
 	})
 }
 
+// Ask does nothing unless the tool that is called has this name; no other of the
+// module may begin with the same letter. It asks for the operation with the
+// arguments of the call as its body, which are at most 60 KiB, and answers with
+// the result as structured content. Only a native guest can.
+func Ask(name string, op abi.Op) Step {
+	const head = `{"method":"tools/call","params":{"name":"`
+	before, after := int32(len(head+name+`","arguments":`)), int32(len("}}"))
+	ask := structured(func(c *code) {
+		buffer, n := c.a.buffer(), c.word(2)
+		c.i32(before).i32(buffer).i32(bufferBytes).read().set(n)
+		c.i32(buffer).get(n).i32(after).op(opI32Sub)
+		c.call(c.native(string(op), i32s(2), i64s(1))).op(opDrop)
+		copyResult(c)
+	})
+	return func(c *code) {
+		c.i32(int32(len(head))).i32(c.a.buffer()).i32(1).read().op(opDrop)
+		c.i32(c.a.buffer()).load8().i32(int32(name[0])).op(opI32Eq, opIf, void)
+		ask(c)
+		c.op(opEnd)
+	}
+}
+
 // Config answers with the value of a configuration key as structured content:
 // a JSON string, or null. A v1 guest answers with the bare value.
 func Config(key string) Step {
