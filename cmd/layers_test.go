@@ -51,7 +51,7 @@ var packages = map[string][]string{
 
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 
-	"host/capability":   {"protocol/abi", "protocol/rawjson", "protocol/tool"},
+	"host/capability":   {"host/strictyaml", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/gate":         {"host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/fetch":        {"host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
@@ -118,7 +118,7 @@ var libraries = map[string][]string{
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
 	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
-	"github.com/goccy/go-yaml":    {"host/capability", "host/strictyaml"},
+	"github.com/goccy/go-yaml":    {"host/strictyaml"},
 	"golang.org/x/net":            {"guests/fetch", "host/capability"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},
 	"golang.org/x/term":           {"cmd/hutch"},

@@ -198,7 +198,7 @@ func TestConfigErrors(t *testing.T) {
 		{"no folder", "tools: []\n", "hutch.yaml:1: tools: empty: name at least one"},
 		{"empty folder", "tools: [a, '']\n", "hutch.yaml:1: tools[1]: empty"},
 		{"nothing", "state:\n", "hutch.yaml:1: state: empty"},
-		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: anchors (&) are not read: write the value where it belongs"},
+		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: anchors (&) are not read: write the value where it belongs, or put it in quotes"},
 		{"list at the top", "- tools\n", "hutch.yaml:1: keys and values are wanted here"},
 		{"two documents", "state: a\n---\nstate: b\n", "hutch.yaml:3: a second document: one is read"},
 		{"address", "state: a\naddr: 0.0.0.0:8420\n",

@@ -38,7 +38,7 @@ func Parse(name string, text []byte) (*Policy, error) {
 	p := &Policy{modules: map[string]Entry{}, digest: hex.EncodeToString(sum[:])}
 	root, f := readYAML(text)
 	if f != nil {
-		return nil, &PolicyError{Name: name, Findings: []Finding{{f.line, "", f.found, f.allowed}}}
+		return nil, &PolicyError{Name: name, Findings: []Finding{f.finding()}}
 	}
 	if root == nil || root.kind == nothing {
 		return p, nil

@@ -1,8 +1,10 @@
 package strictyaml
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -13,31 +15,49 @@ import (
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
+// Bounds are how much a document may have; zero is the default of each.
+type Bounds struct {
+	// Bytes is the largest document that is read. Default: [MaxBytes].
+	Bytes int
+	// Keys is how many keys it may have in all. Default: [MaxKeys].
+	Keys int
+	// Tokens is how many words, signs and comments it may have. Default: as many
+	// as there are bytes.
+	Tokens int
+}
+
+func (b Bounds) withDefaults() Bounds {
+	b.Bytes, b.Keys = cmp.Or(b.Bytes, MaxBytes), cmp.Or(b.Keys, MaxKeys)
+	b.Tokens = cmp.Or(b.Tokens, b.Bytes)
+	return b
+}
+
 // parse reads body in two steps. The library's lexer is linear, its parser takes
 // time and memory quadratic in the depth, 7 GB for 64 KiB of brackets, and in the
 // keys of one mapping. So both are counted as the parser would see them, in the
 // lexer's tokens, before the parser does.
-func parse(name string, body []byte) (*Node, error) {
-	tokens := lexer.Tokenize(string(body))
-	if err := checkTokens(name, tokens); err != nil {
+func parse(name string, body []byte, b Bounds) (*Node, error) {
+	// The lexer counts \r\n as two lines.
+	tokens := lexer.Tokenize(strings.ReplaceAll(string(body), "\r\n", "\n"))
+	if err := checkTokens(name, tokens, b); err != nil {
 		return nil, err
 	}
-	tree, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // take says it better
+	tree, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // Each finds them in less time, and says it better
 	if err != nil {
 		var bad yaml.Error
-		if errors.As(err, &bad) && bad.GetToken() != nil {
-			return nil, fmt.Errorf("%s:%d: %s", name, bad.GetToken().Position.Line, abi.OneLine(bad.GetMessage(), maxMessage))
+		if errors.As(err, &bad) && bad.GetToken() != nil && bad.GetToken().Position != nil {
+			return nil, finding(name, bad.GetToken().Position.Line, "%s", abi.OneLine(bad.GetMessage(), maxMessage))
 		}
-		return nil, fmt.Errorf("%s: %s", name, abi.OneLine(err.Error(), maxMessage))
+		return nil, finding(name, 1, "%s", abi.OneLine(err.Error(), maxMessage))
 	}
 	root := &Node{document: name, line: 1}
 	found := false
 	for _, doc := range tree.Docs {
-		if doc.Body == nil {
+		if _, comments := doc.Body.(*ast.CommentGroupNode); doc.Body == nil || comments {
 			continue
 		}
 		if found {
-			return nil, fmt.Errorf("%s:%d: a second document: one is read", name, lineOf(doc.Body))
+			return nil, finding(name, lineOf(doc.Body), "a second document: one is read")
 		}
 		found = true
 		if root, err = node(name, "", doc.Body); err != nil {
@@ -50,36 +70,51 @@ func parse(name string, body []byte) (*Node, error) {
 // maxMessage bounds what the library says, in bytes: it can quote the document.
 const maxMessage = 200
 
-// refused are the tokens of what makes a value something else than what stands at
-// its key.
-var refused = map[token.Type]string{
-	token.AnchorType:     "anchors (&) are not read: write the value where it belongs",
-	token.AliasType:      "aliases (*) are not read: write the value where it belongs",
-	token.MergeKeyType:   "merge keys (<<) are not read: write the keys where they belong",
-	token.TagType:        "tags (!) are not read: leave it away, or put the value in quotes",
-	token.DirectiveType:  "directives (%) are not read: leave it away",
-	token.MappingKeyType: "explicit keys (?) are not read: write key: value",
+// refused says why a token is not read that makes a value something else than what
+// stands at its key; empty if it is.
+func refused(t token.Type) string {
+	switch t {
+	case token.AnchorType:
+		return "anchors (&) are not read: write the value where it belongs, or put it in quotes"
+	case token.AliasType:
+		return `aliases (*) are not read: write the value where it belongs, or put it in quotes, as in "*"`
+	case token.MergeKeyType:
+		return "merge keys (<<) are not read: write the keys where they belong"
+	case token.TagType:
+		return "tags (!) are not read: leave it away, or put the value in quotes"
+	case token.DirectiveType:
+		return "directives (%) are not read: leave it away"
+	case token.MappingKeyType:
+		return "explicit keys (?) are not read: write key: value"
+	}
+	return ""
 }
 
-func checkTokens(name string, tokens token.Tokens) error {
+func checkTokens(name string, tokens token.Tokens, b Bounds) error {
+	if len(tokens) > b.Tokens {
+		return finding(name, 1, "%d words and signs: at most %d", len(tokens), b.Tokens)
+	}
 	var n nesting
 	keys := 0
 	for i, t := range tokens {
-		if why := refused[t.Type]; why != "" {
-			return fmt.Errorf("%s:%d: %s", name, t.Position.Line, why)
+		if t.Position == nil {
+			continue
+		}
+		if why := refused(t.Type); why != "" {
+			return finding(name, t.Position.Line, "%s", why)
 		}
 		isKey := i+1 < len(tokens) && tokens[i+1].Type == token.MappingValueType
 		if isKey {
 			keys++
 		}
-		if keys > MaxKeys {
-			return fmt.Errorf("%s:%d: more than %d keys", name, t.Position.Line, MaxKeys)
+		if keys > b.Keys {
+			return finding(name, t.Position.Line, "more than %d keys", b.Keys)
 		}
 		if isKey && (t.Type == token.SequenceEndType || t.Type == token.MappingEndType) {
-			return fmt.Errorf("%s:%d: a key is one plain value, not a list or a mapping", name, t.Position.Line)
+			return finding(name, t.Position.Line, "a key is one plain value, not a list or a mapping")
 		}
 		if n.see(t, isKey); n.depth() > MaxDepth {
-			return fmt.Errorf("%s:%d: nested deeper than %d levels", name, t.Position.Line, MaxDepth)
+			return finding(name, t.Position.Line, "nested deeper than %d levels", MaxDepth)
 		}
 	}
 	return nil
@@ -144,11 +179,13 @@ func node(name, path string, from ast.Node) (*Node, error) {
 	switch from := from.(type) {
 	case *ast.NullNode:
 	case *ast.StringNode:
-		n.kind, n.text = plain, from.Value
+		n.kind, n.text = Plain, from.Value
+	case *ast.LiteralNode:
+		n.kind, n.text = Block, from.Value.Value
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		n.kind, n.text = plain, from.GetToken().Value
+		n.kind, n.text = Plain, strings.TrimSpace(from.GetToken().Value)
 	case *ast.SequenceNode:
-		n.kind = list
+		n.kind, n.flow = List, from.IsFlowStyle
 		for i, v := range from.Values {
 			item, err := node(name, fmt.Sprintf("%s[%d]", path, i), v)
 			if err != nil {
@@ -157,31 +194,30 @@ func node(name, path string, from ast.Node) (*Node, error) {
 			n.items = append(n.items, item)
 		}
 	case *ast.MappingNode:
+		n.flow = from.IsFlowStyle
 		return n, n.take(from.Values)
 	case *ast.MappingValueNode:
 		return n, n.take([]*ast.MappingValueNode{from})
 	default:
-		n.kind = other
+		return nil, n.Errorf("%s: a value, a list, or keys and values are wanted here", strings.ToLower(from.Type().String()))
 	}
 	return n, nil
 }
 
 // take makes n a mapping of pairs.
 func (n *Node) take(pairs []*ast.MappingValueNode) error {
-	n.kind = mapping
-	seen := map[string]int{}
+	n.kind = Mapping
 	for _, pair := range pairs {
-		key, line := pair.Key.GetToken().Value, lineOf(pair.Key)
-		path := join(n.path, abi.Cut(key, maxShown))
-		if first, twice := seen[key]; twice {
-			return fmt.Errorf("%s:%d: %s: stands there twice, first in line %d", n.document, line, path, first)
+		line := lineOf(pair.Key)
+		key, err := node(n.document, n.path, pair.Key)
+		if err != nil || key.kind != Plain || key.text == "" {
+			return finding(n.document, line, "a key that is no word: write key: value")
 		}
-		seen[key] = line
-		v, err := node(n.document, path, pair.Value)
+		v, err := node(n.document, join(n.path, abi.Cut(key.text, maxShown)), pair.Value)
 		if err != nil {
 			return err
 		}
-		n.fields = append(n.fields, field{key, line, v})
+		n.fields = append(n.fields, Field{key.text, line, v})
 	}
 	return nil
 }

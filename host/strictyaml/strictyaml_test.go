@@ -41,17 +41,17 @@ func parsed(t *testing.T, body string) *Node {
 func show(n *Node) string {
 	var parts []string
 	switch n.kind {
-	case list:
+	case List:
 		for _, v := range n.items {
 			parts = append(parts, show(v))
 		}
 		return "[" + strings.Join(parts, " ") + "]"
-	case mapping:
+	case Mapping:
 		for _, f := range n.fields {
-			parts = append(parts, f.name+"="+show(f.value))
+			parts = append(parts, f.Name+"="+show(f.Value))
 		}
 		return "{" + strings.Join(parts, " ") + "}"
-	case nothing:
+	case Nothing:
 		return "-"
 	}
 	return n.text
@@ -137,7 +137,7 @@ func TestKeysAtTheLimitAndOneMore(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	const belongs = "write the value where it belongs"
+	const belongs = "write the value where it belongs, or put it in quotes"
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c <= 'i'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s*%c]\n", c, c, strings.Repeat(fmt.Sprintf("*%c,", c-1), 8), c-1)
@@ -145,19 +145,20 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"alias bomb", bomb, "x.yaml:1: anchors (&) are not read: " + belongs},
 		{"anchor", "a: x\nb: &b x\n", "x.yaml:2: anchors (&) are not read: " + belongs},
-		{"alias", "a: *a\n", "x.yaml:1: aliases (*) are not read: " + belongs},
+		{"alias", "a: *a\n", "x.yaml:1: aliases (*) are not read: " + belongs + `, as in "*"`},
 		{"merge key", "<<: {a: b}\n", "x.yaml:1: merge keys (<<) are not read: write the keys where they belong"},
 		{"tag", "a: !!binary x\n", "x.yaml:1: tags (!) are not read: leave it away, or put the value in quotes"},
 		{"directive", "%YAML 1.2\n---\na: b\n", "x.yaml:1: directives (%) are not read: leave it away"},
 		{"explicit key", "? a\n: b\n", "x.yaml:1: explicit keys (?) are not read: write key: value"},
 		{"list as key", "[a]: b\n", "x.yaml:1: a key is one plain value, not a list or a mapping"},
 		{"mapping as key", "a: b\n{c: d}: e\n", "x.yaml:2: a key is one plain value, not a list or a mapping"},
-		{"key twice", "a:\n  b: 1\n  c: 2\n  b: 3\n", "x.yaml:4: a.b: stands there twice, first in line 2"},
-		{"key twice in quotes", "b: 1\n\"b\": 2\n", "x.yaml:2: b: stands there twice, first in line 1"},
-		{"key twice in brackets", "{b: 1, 'b': 2}\n", "x.yaml:1: b: stands there twice, first in line 1"},
 		{"two documents", "a: 1\n---\na: 2\n", "x.yaml:3: a second document: one is read"},
 		{"latin1", "a: x\nb: caf\xe9\n", "x.yaml:2: not valid UTF-8: save it in that encoding"},
-		{"too large", strings.Repeat("#", MaxBytes+1), "x.yaml: larger than 64KiB"},
+		{"too large", strings.Repeat("#", MaxBytes+1), "x.yaml:1: 65537 bytes: at most 65536"},
+		{"hidden", "a: x\n# \u202e\n", "x.yaml:2: the hidden character U+202E: remove it, what is not seen cannot be checked"},
+		{"carriage return alone", "a: x\rb: y\n", "x.yaml:1: the hidden character U+000D: remove it, what is not seen cannot be checked"},
+		{"nothing as key", "~: b\n", "x.yaml:1: a key that is no word: write key: value"},
+		{"empty key", "a: b\n'': c\n", "x.yaml:2: a key that is no word: write key: value"},
 		{"no yaml", "a: [b\n", "x.yaml:1: sequence end token ']' not found"},
 	} {
 		if _, err := Parse("x.yaml", []byte(c.body)); err == nil || err.Error() != c.want {
@@ -186,11 +187,64 @@ func TestValuesOfTheWrongKind(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", what, err, want)
 		}
 	}
-	if err := n.Each([]string{"a"}, func(int, *Node) error { return nil }); err == nil || err.Error() != "x.yaml:2: c: no such key; there are a" {
+	if err := n.Each([]string{"a"}, func(int, *Node) error { return nil }); err == nil || !strings.HasPrefix(err.Error(), "x.yaml:2: c: no such key; there are a\n") {
 		t.Error(err)
 	}
 	if err := parsed(t, "- a\n").Each(nil, nil); err == nil || err.Error() != "x.yaml:1: keys and values are wanted here" {
 		t.Error(err)
+	}
+}
+
+func TestKeysThatStandTwice(t *testing.T) {
+	for body, want := range map[string]string{
+		"a: 1\nb: 2\na: 3\n":     "x.yaml:3: a: stands there twice, first in line 1",
+		"b: 1\n\"b\": 2\n":       "x.yaml:2: b: stands there twice, first in line 1",
+		"{b: 1, 'b': 2}\n":       "x.yaml:1: b: stands there twice, first in line 1",
+		"a: 1\na: 2\na: 3\n":     "x.yaml:2: a: stands there twice, first in line 1\nx.yaml:3: a: stands there twice, first in line 1",
+		"c: 1\na: 2\r\nc: 3\n\n": "x.yaml:1: c: no such key; there are a, b\nx.yaml:3: c: stands there twice, first in line 1",
+	} {
+		err := parsed(t, body).Each([]string{"a", "b"}, func(int, *Node) error { return nil })
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v\nwant %s", body, err, want)
+		}
+	}
+}
+
+// One mistake does not hide the next, and each knows its place.
+func TestFindings(t *testing.T) {
+	err := parsed(t, "a: [1]\nb:\n  c: x\n  d: y\nz: 1\n").Each([]string{"a", "b"}, func(_ int, v *Node) error {
+		if _, err := v.Text(); v.Kind() != Mapping {
+			return err
+		}
+		return v.Each([]string{"c"}, func(_ int, v *Node) error { return v.Errorf("bad: %w", os.ErrExist) })
+	})
+	var got []string
+	for _, f := range Findings(fmt.Errorf("read: %w", err)) {
+		got = append(got, fmt.Sprintf("%d %s %v", f.Line, f.Key, f.Err))
+	}
+	want := "1 a one plain value is wanted here|3 b.c bad: file already exists|4 b.d no such key; there are c|5 z no such key; there are a, b"
+	if strings.Join(got, "|") != want || !errors.Is(err, os.ErrExist) {
+		t.Errorf("%q\nwant %s", got, want)
+	}
+}
+
+// Who asks for other bounds gets them.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		b    Bounds
+		want string
+	}{
+		{"a: b\n", Bounds{Bytes: 5, Keys: 1, Tokens: 3}, ""},
+		{"a: b\n", Bounds{Bytes: 4}, "x.yaml:1: 5 bytes: at most 4"},
+		{"a: b\n", Bounds{Tokens: 2}, "x.yaml:1: 3 words and signs: at most 2"},
+		{"a: b\nc: d\n", Bounds{Keys: 1}, "x.yaml:2: more than 1 keys"},
+		{strings.Repeat("#", MaxBytes+1), Bounds{Bytes: MaxBytes + 1}, ""},
+	} {
+		_, err := ParseWithin("x.yaml", []byte(c.body), c.b)
+		if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
+			t.Errorf("%.20q: %s, want %s", c.body, got, c.want)
+		}
 	}
 }
 
@@ -243,9 +297,9 @@ func depthOf(n *Node) (deepest int) {
 		deepest = max(deepest, depthOf(v))
 	}
 	for _, f := range n.fields {
-		deepest = max(deepest, depthOf(f.value))
+		deepest = max(deepest, depthOf(f.Value))
 	}
-	if n.kind == list || n.kind == mapping {
+	if n.kind == List || n.kind == Mapping {
 		deepest++
 	}
 	return deepest
