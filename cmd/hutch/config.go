@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/hutch-run/hutch/host/secrets"
 )
 
 // Config is what hutch was told by its flags, its environment and its
@@ -30,13 +33,26 @@ type Config struct {
 	Dev bool
 	// Addr is where serve listens: loopback host and port.
 	Addr string
-	// addrFrom says who chose Addr, as toolsFrom does.
-	addrFrom string
 	// RequireJail runs modules in fully jailed workers or not at all.
 	RequireJail bool
+	// Secrets says where secrets are kept; its AgeFile is empty while nothing opens it.
+	Secrets secretFiles
+	// Log is the level of the log, empty for the command's own.
+	Log string
 	// Limits bound calls, requests and workers.
 	Limits Limits
+	// given says of each key where its value comes from.
+	given map[string]given
 }
+
+// secretFiles says where secrets are kept, all paths absolute.
+type secretFiles struct {
+	File, AgeFile, AgeIdentity string
+	Passphrase                 secrets.Value
+}
+
+// opened reports whether something is named that opens the encrypted file.
+func (f secretFiles) opened() bool { return f.AgeIdentity != "" || f.Passphrase.Reveal() != "" }
 
 // What somebody who configured nothing gets.
 const (
@@ -57,6 +73,8 @@ const (
 	flagJail    = "require-jail"
 	flagPolicy  = "policy"
 	flagDev     = "dev"
+	// flagIdentity is the key secrets.identity.
+	flagIdentity = "identity"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
@@ -81,6 +99,10 @@ func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagAddr, Usage: "`HOST:PORT`: loopback address to listen on (default: " + defaultAddr + "; env HUTCH_ADDR)"}
 }
 
+func identityFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagIdentity, Usage: "`FILE`: keys that open the encrypted secrets, as age-keygen writes them (default: none; env HUTCH_SECRETS_IDENTITY)"}
+}
+
 func jsonFlag(what string) cli.Flag {
 	return &cli.BoolFlag{Name: flagJSON, Usage: "print " + what + " as JSON"}
 }
@@ -89,105 +111,140 @@ func timeoutFlag() cli.Flag {
 	return &cli.StringFlag{Name: flagTimeout, Usage: "`DURATION`: wall time of the call, 1ms to 1h (default: 30s; env HUTCH_LIMIT_TIMEOUT)"}
 }
 
-// loadConfig gathers the configuration of a command. Errors are of kind
-// errUsage and name where the wrong value stands.
+// loadConfig gathers the configuration of a command, and gives its log the level
+// that was configured. Errors are of kind errUsage and name where the first wrong
+// value stands.
 func loadConfig(c *cli.Context, p program) (Config, error) {
-	limits, err := defaultLimits()
-	if err != nil {
-		return Config{}, err
+	cfg, wrong := gatherConfig(c, p)
+	if len(wrong) > 0 {
+		return Config{}, tellFirst(wrong)
 	}
-	cfg := Config{Tools: []string{defaultTools}, Addr: defaultAddr, Limits: limits}
-	file := p.env(envConfig)
-	if c.IsSet(flagConfig) {
-		file = c.String(flagConfig)
-	}
-	if file != "" {
-		if err := readConfigFile(file, &cfg); err != nil {
+	if cfg.Log != "" && takes(c, flagLog) {
+		if err := c.Set(flagLog, cfg.Log); err != nil {
 			return Config{}, err
 		}
 	}
-	if err := cfg.fromEnv(p); err != nil {
-		return Config{}, err
-	}
-	if err := cfg.fromFlags(c); err != nil {
-		return Config{}, err
-	}
-	return cfg, cfg.finish(p.env)
+	return cfg, nil
 }
 
-// loadListenConfig is loadConfig for a command that uses the address.
-func loadListenConfig(c *cli.Context, p program) (Config, error) {
-	cfg, err := loadConfig(c, p)
-	if err == nil {
-		err = checkAddr(cfg.addrFrom, cfg.Addr)
+// takes reports whether a command has a flag.
+func takes(c *cli.Context, name string) bool { return c.Value(name) != nil }
+
+// tellFirst is the error for a command that cannot start: the first mistake, and how
+// all are seen.
+func tellFirst(wrong []error) error {
+	if len(wrong) == 1 {
+		return wrong[0]
 	}
-	return cfg, err
+	return usagef("%w (and %d more)", wrong[0], len(wrong)-1).withHint("see all of them with \"hutch config check\"")
 }
 
-func (cfg *Config) fromFlags(c *cli.Context) error {
-	if c.IsSet(flagTools) {
-		cfg.Tools, cfg.toolsFrom = c.StringSlice(flagTools), "--"+flagTools
-	}
-	if c.IsSet(flagState) {
-		if cfg.State = c.String(flagState); cfg.State == "" {
-			return usagef("--state: empty")
+// gatherConfig takes what all sources say, and returns everything that is wrong with
+// it. Each error is of kind errUsage.
+func gatherConfig(c *cli.Context, p program) (Config, []error) {
+	cfg, all := Config{given: map[string]given{}}, settings()
+	var wrong []error
+	for _, s := range all {
+		if s.derived {
+			continue
+		}
+		if err := cfg.put(s, given{[]string{s.fallback}, sourceDefault, ""}, p.env); err != nil {
+			wrong = append(wrong, fmt.Errorf("default of %s: %w", s.key, err))
 		}
 	}
-	if c.IsSet(flagPolicy) {
-		cfg.Policy, cfg.policyFrom = c.String(flagPolicy), "--"+flagPolicy
+	if file := configFile(c, p); file != "" {
+		wrong = append(wrong, cfg.fromFile(all, file, p.env)...)
 	}
-	cfg.Dev = cfg.Dev || c.Bool(flagDev)
-	if c.IsSet(flagJail) {
-		cfg.RequireJail = c.Bool(flagJail)
-	}
-	if c.IsSet(flagAddr) {
-		cfg.Addr, cfg.addrFrom = c.String(flagAddr), "--"+flagAddr
-	}
-	if c.IsSet(flagTimeout) {
-		if err := cfg.Limits.set(flagTimeout, c.String(flagTimeout)); err != nil {
-			return usagef("--%s: %w", flagTimeout, err)
+	wrong = append(wrong, cfg.fromEnv(all, p)...)
+	wrong = append(wrong, cfg.fromFlags(c, all, p)...)
+	if g := cfg.given[flagAddr]; takes(c, flagAddr) { // it is looked at by who uses it
+		if err := checkAddr(cfg.Addr); err != nil {
+			wrong = append(wrong, usagef("%s: %w", g.place(flagAddr), err))
 		}
 	}
-	return nil
+	return cfg, append(wrong, cfg.finish(p.env)...)
+}
+
+// configFile is the configuration that was named, empty if none was.
+func configFile(c *cli.Context, p program) string {
+	if c.IsSet(flagConfig) {
+		return c.String(flagConfig)
+	}
+	return p.env(envConfig)
+}
+
+func (cfg *Config) fromFlags(c *cli.Context, all []setting, p program) (wrong []error) {
+	for _, s := range all {
+		if s.flag == "" || !c.IsSet(s.flag) {
+			continue
+		}
+		values := []string{fmt.Sprint(c.Value(s.flag))}
+		if s.many {
+			values = c.StringSlice(s.flag)
+		}
+		if err := cfg.put(s, given{values, sourceFlag, "--" + s.flag}, p.env); err != nil {
+			wrong = append(wrong, usagef("--%s: %w", s.flag, err))
+		}
+	}
+	cfg.Dev = c.Bool(flagDev)
+	return wrong
 }
 
 // finish checks what no single source can and fills in what depends on the
 // machine.
-func (cfg *Config) finish(env func(string) string) error {
-	for i, dir := range cfg.Tools {
-		if dir == "" {
-			return usagef("%s: an empty folder name", cfg.toolsFrom)
-		}
-		var err error
-		if cfg.Tools[i], err = expandHome(dir, env); err != nil {
-			return usagef("%s %s: %w", cfg.toolsFrom, quoted(dir), err)
-		}
+func (cfg *Config) finish(env func(string) string) (wrong []error) {
+	if g := cfg.given[flagTools]; g.source != sourceDefault {
+		cfg.toolsFrom = g.at
 	}
+	cfg.policyFrom = cfg.given[flagPolicy].at
 	if cfg.stateNamed = cfg.State != ""; !cfg.stateNamed {
 		dir, err := defaultState(env)
 		if err != nil {
-			return usagef("%w", err).withHint("name a folder with --state DIR")
+			return []error{usagef("%w", err).withHint("name a folder with --state DIR")}
 		}
 		cfg.State = dir
 	}
-	dir, err := expandHome(cfg.State, env)
-	if err == nil {
-		dir, err = filepath.Abs(dir)
-	}
-	if err != nil {
-		return usagef("state %s: %w", quoted(cfg.State), err)
-	}
-	cfg.State = dir
-	if cfg.Policy == "" {
-		if cfg.policyFrom != "" {
-			return usagef("%s: empty", cfg.policyFrom)
+	st := state{cfg.State}
+	for _, f := range []struct {
+		key, fallback string
+		path          *string
+	}{
+		{flagState, cfg.State, &cfg.State},
+		{flagPolicy, st.policy(), &cfg.Policy},
+		{keySecrets, st.secrets(), &cfg.Secrets.File},
+		{keyAgeFile, st.ageSecrets(), &cfg.Secrets.AgeFile},
+		{keyIdentity, "", &cfg.Secrets.AgeIdentity},
+	} {
+		*f.path = cmp.Or(*f.path, f.fallback)
+		if *f.path == "" {
+			continue
 		}
-		cfg.Policy = state{dir}.policy()
+		abs, err := filepath.Abs(*f.path)
+		if err != nil {
+			wrong = append(wrong, usagef("%s %s: %w", f.key, quoted(*f.path), err))
+		}
+		*f.path = abs
+		cfg.settle(f.key, abs)
 	}
-	if cfg.Policy, err = filepath.Abs(cfg.Policy); err != nil {
-		return usagef("policy %s: %w", quoted(cfg.Policy), err)
+	return append(wrong, cfg.checkPlaces()...)
+}
+
+// checkPlaces refuses what depends on more than one value.
+func (cfg *Config) checkPlaces() (wrong []error) {
+	if err := cfg.checkPolicyPlace(); err != nil {
+		wrong = append(wrong, err)
 	}
-	return cfg.checkPolicyPlace()
+	wrong = append(wrong, cfg.checkSecretPlaces()...)
+	if cfg.Secrets.AgeIdentity != "" && cfg.Secrets.Passphrase.Reveal() != "" {
+		wrong = append(wrong, usagef("%s: there is %s too, and one of them opens the encrypted secrets: take one away", cfg.given[keyIdentity].at, envPassphrase))
+	}
+	if cfg.Secrets.opened() {
+		return wrong
+	}
+	if g := cfg.given[keyAgeFile]; g.source != sourceDefault {
+		wrong = append(wrong, usagef("%s: nothing opens the encrypted secrets: name an identity as %s, or set %s", g.at, keyIdentity, envPassphrase))
+	}
+	return wrong
 }
 
 // atHome reports whether a folder is named from the home folder, as a shell does:
@@ -209,8 +266,8 @@ func expandHome(dir string, env func(string) string) (string, error) {
 }
 
 // checkAddr accepts host:port with a loopback host. hutch has no tokens yet, so
-// whoever reaches the address may call every tool. from says where addr stands.
-func checkAddr(from, addr string) error {
+// whoever reaches the address may call every tool.
+func checkAddr(addr string) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
 		_, err = parsePort(port)
@@ -220,11 +277,11 @@ func checkAddr(from, addr string) error {
 		if errors.As(err, &bad) {
 			err = errors.New(bad.Err)
 		}
-		return usagef("%s %s: %w", from, quoted(addr), err).withHint("write HOST:PORT, such as %s", defaultAddr)
+		return hinted(fmt.Errorf("%s: %w", quoted(addr), err), "write HOST:PORT, such as %s", defaultAddr)
 	}
 	if !isLoopback(host) {
-		return usagef("%s %s: not a loopback address, and without tokens anyone who reaches it could call every tool", from, quoted(addr)).
-			withHint("use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", port)
+		return hinted(fmt.Errorf("%s: not a loopback address, and without tokens anyone who reaches it could call every tool", quoted(addr)),
+			"use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", port)
 	}
 	return nil
 }

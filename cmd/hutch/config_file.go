@@ -3,117 +3,93 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
+	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/host/strictyaml"
 )
 
-const keyJail = "require_jail"
-
-// fileKeys are the keys of a configuration file. Every error names file, line and
-// key, and nothing unknown, repeated or aliased slips through.
-var fileKeys = []struct {
-	name string
-	set  func(cfg *Config, path string, v *strictyaml.Node) error
-}{
-	{flagTools, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
-		cfg.Tools, err = foldersIn(path, v)
-		cfg.toolsFrom = path
-		return err
-	}},
-	{flagState, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
-		cfg.State, err = folderIn(path, v)
-		return err
-	}},
-	{flagPolicy, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
-		cfg.Policy, err = folderIn(path, v)
-		cfg.policyFrom = path
-		return err
-	}},
-	{flagAddr, func(cfg *Config, path string, v *strictyaml.Node) (err error) {
-		if cfg.Addr, err = v.Text(); err != nil {
-			return err
-		}
-		if err := checkAddr(fmt.Sprintf("%s:%d: %s", path, v.Line(), flagAddr), cfg.Addr); err != nil {
-			return err
-		}
-		cfg.addrFrom = path
-		return nil
-	}},
-	{keyJail, func(cfg *Config, _ string, v *strictyaml.Node) error {
-		text, err := v.Text()
-		if err != nil {
-			return err
-		}
-		if cfg.RequireJail, err = strconv.ParseBool(text); err != nil {
-			return v.Errorf("%s is neither true nor false", quoted(text))
-		}
-		return nil
-	}},
-	{"limits", func(cfg *Config, _ string, v *strictyaml.Node) error {
-		return v.Each(limitNames(), func(i int, v *strictyaml.Node) error {
-			text, err := v.Text()
-			if err != nil {
-				return err
-			}
-			if err := limitKeys[i].set(&cfg.Limits, text); err != nil {
-				return v.Errorf("%w", err)
-			}
-			return nil
-		})
-	}},
-}
-
-// readConfigFile sets what the file at path says in cfg. Relative folders in it
-// are relative to the file, so that it means the same wherever hutch starts.
-func readConfigFile(path string, cfg *Config) error {
+// fromFile takes what the file at path says. Relative folders in it are relative to
+// the file, so that it means the same wherever hutch starts. Every error names file,
+// line and key, and nothing unknown, repeated or aliased slips through.
+func (cfg *Config) fromFile(all []setting, path string, env func(string) string) (wrong []error) {
 	body, err := strictyaml.ReadFile(path)
 	if err != nil {
-		return usagef("config %s: %w", quoted(path), err)
+		return []error{usagef("config %s: %w", quoted(path), err)}
 	}
 	root, err := strictyaml.Parse(path, body)
-	if err != nil {
-		return usagef("%w", err)
+	if err == nil {
+		err = cfg.fromMapping(all, root, "", path, env)
 	}
-	names := make([]string, len(fileKeys))
-	for i, key := range fileKeys {
-		names[i] = key.name
+	for _, f := range strictyaml.Findings(err) {
+		wrong = append(wrong, usagef("%w", f))
 	}
-	err = root.Each(names, func(i int, v *strictyaml.Node) error { return fileKeys[i].set(cfg, path, v) })
+	return wrong
+}
+
+// fromMapping takes what stands below the keys that begin with prefix.
+func (cfg *Config) fromMapping(all []setting, n *strictyaml.Node, prefix, path string, env func(string) string) error {
+	var names []string
+	for _, s := range all {
+		if rest, ok := strings.CutPrefix(s.key, prefix); ok {
+			name, _, _ := strings.Cut(rest, ".")
+			names = append(names, name)
+		}
+	}
+	names = slices.Compact(names)
+	return n.Each(names, func(i int, v *strictyaml.Node) error {
+		key := prefix + names[i]
+		at := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
+		if at < 0 {
+			return cfg.fromMapping(all, v, key+".", path, env)
+		}
+		return cfg.fromValue(all[at], v, path, env)
+	})
+}
+
+func (cfg *Config) fromValue(s setting, v *strictyaml.Node, path string, env func(string) string) error {
+	if s.apart != "" {
+		return v.Errorf("%s", s.apart)
+	}
+	values, err := valuesOf(s, v, path)
 	if err != nil {
-		return usagef("%w", err)
+		return err
+	}
+	if err := cfg.put(s, given{values, sourceFile, fmt.Sprintf("%s:%d", path, v.Line())}, env); err != nil {
+		return v.Errorf("%w", err)
 	}
 	return nil
 }
 
-// foldersIn returns the folders that a file at path names, one or a list.
-func foldersIn(path string, v *strictyaml.Node) ([]string, error) {
-	if !v.IsList() {
-		dir, err := folderIn(path, v)
-		return []string{dir}, err
+// valuesOf returns what stands at the key of a setting: one value, or a list if it
+// takes many.
+func valuesOf(s setting, v *strictyaml.Node, path string) (values []string, err error) {
+	items := []*strictyaml.Node{v}
+	if s.many && v.IsList() {
+		if items, err = v.Items(); err != nil {
+			return nil, err
+		}
 	}
-	items, err := v.Items()
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
 	for _, item := range items {
-		dir, err := folderIn(path, item)
+		text, err := item.Text()
 		if err != nil {
 			return nil, err
 		}
-		dirs = append(dirs, dir)
+		if s.path {
+			text = besideFile(path, text)
+		}
+		values = append(values, text)
 	}
-	return dirs, nil
+	return values, nil
 }
 
-func folderIn(path string, v *strictyaml.Node) (string, error) {
-	dir, err := v.Text()
-	if err != nil || filepath.IsAbs(dir) || atHome(dir) {
-		return dir, err
+// besideFile returns a file or folder that is named in the file at path.
+func besideFile(path, name string) string {
+	if filepath.IsAbs(name) || atHome(name) {
+		return name
 	}
-	if dir = filepath.Join(filepath.Dir(path), dir); atHome(dir) {
-		dir = "." + string(filepath.Separator) + dir // it was written so, to mean a folder called ~
+	if name = filepath.Join(filepath.Dir(path), name); atHome(name) {
+		name = "." + string(filepath.Separator) + name // it was written so, to mean a folder called ~
 	}
-	return dir, nil
+	return name
 }

@@ -38,9 +38,9 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 	}}
 	var cfg Config
 	var got error
-	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag()), DisableSliceFlagSeparator: true,
+	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag(), identityFlag(), logFlag("error")), DisableSliceFlagSeparator: true,
 		Action: func(c *cli.Context) error {
-			cfg, got = loadListenConfig(c, p)
+			cfg, got = loadConfig(c, p)
 			return nil
 		}}
 	if err := app.RunContext(context.Background(), append([]string{"hutch"}, args...)); err != nil {
@@ -104,8 +104,8 @@ func TestConfigOfTheHomeFolder(t *testing.T) {
 	if err != nil || !slices.Equal(cfg.Tools, []string{"/home/ann/a"}) || cfg.State != "/home/ann" {
 		t.Errorf("elsewhere: %q, %q, %v", cfg.Tools, cfg.State, err)
 	}
-	_, err = readConfig(t, "", map[string]string{"HOME": ""}, "--tools=~/a")
-	if err == nil || err.Error() != `--tools "~/a": no home folder is known: write the whole path` {
+	_, err = readConfig(t, "", map[string]string{"HOME": "", "HUTCH_STATE": "/s"}, "--tools=~/a")
+	if err == nil || err.Error() != `--tools: "~/a": no home folder is known: write the whole path` {
 		t.Errorf("homeless: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, addr, require_jail, limits"},
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, require_jail, log, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", "hutch.yaml:2: addr: stands there twice, first in line 1"},
@@ -202,7 +202,7 @@ func TestConfigErrors(t *testing.T) {
 		{"list at the top", "- tools\n", "hutch.yaml:1: keys and values are wanted here"},
 		{"two documents", "state: a\n---\nstate: b\n", "hutch.yaml:3: a second document: one is read"},
 		{"address", "state: a\naddr: 0.0.0.0:8420\n",
-			`hutch.yaml:2: addr "0.0.0.0:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`hutch.yaml:2: addr: "0.0.0.0:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"no yaml", "tools: [a\n", "hutch.yaml:1: sequence end token ']' not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -232,23 +232,23 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 		{"env limit", map[string]string{"HUTCH_LIMIT_MEMORY": "1 MiB"}, nil,
 			`HUTCH_LIMIT_MEMORY: "1 MiB": a size is a whole number and B, KiB, MiB or GiB, such as 64MiB`},
 		{"address of the environment", map[string]string{"HUTCH_ADDR": ":1"}, nil,
-			`HUTCH_ADDR ":1": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`HUTCH_ADDR: ":1": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"no such limit", map[string]string{"HUTCH_LIMIT_MEMROY": "1MiB"}, nil, "HUTCH_LIMIT_MEMROY: no such variable"},
 		{"no such variable", map[string]string{"HUTCH_TOOL": "x"}, nil, "HUTCH_TOOL: no such variable"},
 		{"no state folder", map[string]string{"HOME": ""}, nil, "no state folder: HOME is not set"},
 		{"empty state", nil, []string{"--state", ""}, "--state: empty"},
-		{"empty folder", nil, []string{"--tools", ""}, "--tools: an empty folder name"},
+		{"empty folder", nil, []string{"--tools", ""}, "--tools: empty"},
 		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
 		{"folder as file", nil, []string{"--config", "."}, `config ".": a directory, not a regular file`},
 		{"all interfaces", nil, []string{"--addr", ":8420"},
-			`--addr ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`--addr: ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"name", nil, []string{"--addr", "localhost.evil:8420"},
-			`--addr "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+			`--addr: "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"mapped address", nil, []string{"--addr", "[::ffff:10.0.0.1]:8420"},
-			`--addr "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
-		{"no port", nil, []string{"--addr", "127.0.0.1"}, `--addr "127.0.0.1": missing port in address`},
-		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `--addr "127.0.0.1:http": port "http": allowed are 0 to 65535`},
-		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `--addr "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
+			`--addr: "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"no port", nil, []string{"--addr", "127.0.0.1"}, `--addr: "127.0.0.1": missing port in address`},
+		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `--addr: "127.0.0.1:http": port "http": allowed are 0 to 65535`},
+		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `--addr: "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := readConfig(t, "", c.env, c.args...)
@@ -330,9 +330,11 @@ func FuzzConfigFile(f *testing.F) {
 		if err := os.WriteFile(path, body, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := readConfigFile(path, &Config{})
-		if err != nil && (!errors.Is(err, errUsage) || strings.ContainsAny(err.Error(), "\r\n")) {
-			t.Errorf("%q", err)
+		cfg := Config{given: map[string]given{}}
+		for _, err := range cfg.fromFile(settings(), path, os.Getenv) {
+			if !errors.Is(err, errUsage) || strings.ContainsAny(err.Error(), "\r\n") {
+				t.Errorf("%q", err)
+			}
 		}
 	})
 }

@@ -81,7 +81,7 @@ func runDoctor(c *cli.Context, p program) error {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
-	cfg, err := loadListenConfig(c, p)
+	cfg, err := loadConfig(c, p)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ func checkPolicy(_ context.Context, who patient) []finding {
 
 // checkSecrets says whether secrets can be used, and how many there are.
 func checkSecrets(_ context.Context, who patient) []finding {
-	file := state{who.cfg.State}.secrets()
-	vault, err := openVault(state{who.cfg.State}, who.p.secretEnviron(), slog.New(slog.DiscardHandler))
+	file := who.cfg.Secrets.File
+	vault, err := openVault(who.cfg, who.p, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = vault.Err()
 	}

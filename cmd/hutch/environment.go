@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/hutch-run/hutch/host/secrets"
@@ -20,11 +19,14 @@ const (
 	envLog    = "HUTCH_LOG"
 	envJail   = "HUTCH_REQUIRE_JAIL"
 	envPolicy = "HUTCH_POLICY"
+	// What follows is not a secret's name behind [secrets.EnvPrefix].
+	envSecrets    = "HUTCH_SECRETS_FILE"
+	envAgeFile    = "HUTCH_SECRETS_AGE_FILE"
+	envIdentity   = "HUTCH_SECRETS_IDENTITY"
+	envPassphrase = "HUTCH_SECRETS_PASSPHRASE"
 	// envLimit starts the name of a limit, in upper case.
 	envLimit = "HUTCH_LIMIT_"
 )
-
-var envNames = []string{envTools, envState, envAddr, envConfig, envLog, envJail, envPolicy}
 
 // foreignEnv are variables that start like ours and are not: those that
 // Kubernetes sets for a service called hutch, and those of our own tests.
@@ -33,53 +35,41 @@ var foreignEnv = regexp.MustCompile(`^HUTCH_(REQUIRE|TEST_.*|(.*_)?SERVICE_(HOST
 // fromEnv takes what the environment says. A variable that means nothing is
 // refused: it is a misspelt one, and what it was meant to set, a limit for one,
 // would silently not hold.
-func (cfg *Config) fromEnv(p program) error {
-	if v := p.env(envTools); v != "" {
-		cfg.Tools, cfg.toolsFrom = filepath.SplitList(v), envTools
-	}
-	if v := p.env(envState); v != "" {
-		cfg.State = v
-	}
-	if v := p.env(envPolicy); v != "" {
-		cfg.Policy, cfg.policyFrom = v, envPolicy
-	}
-	if v := p.env(envAddr); v != "" {
-		cfg.Addr, cfg.addrFrom = v, envAddr
-	}
-	if v := p.env(envJail); v != "" {
-		on, err := strconv.ParseBool(v)
-		if err != nil {
-			return usagef("%s: %s is neither true nor false", envJail, quoted(v))
-		}
-		cfg.RequireJail = on
-	}
-	environ := slices.Sorted(slices.Values(p.environ()))
-	for _, entry := range environ {
-		name, value, _ := strings.Cut(entry, "=")
-		if value == "" || !strings.HasPrefix(name, "HUTCH_") || slices.Contains(envNames, name) || strings.HasPrefix(name, secrets.EnvPrefix) || foreignEnv.MatchString(name) {
+func (cfg *Config) fromEnv(all []setting, p program) (wrong []error) {
+	known := map[string]bool{envConfig: true}
+	for _, s := range all {
+		known[s.env] = true
+		v := p.env(s.env)
+		if v == "" {
 			continue
 		}
-		key, ok := strings.CutPrefix(name, envLimit)
-		if !ok || !slices.Contains(limitNames(), strings.ToLower(key)) {
-			return unknownVariable(name)
+		values := []string{v}
+		if s.many {
+			values = filepath.SplitList(v)
 		}
-		if err := cfg.Limits.set(strings.ToLower(key), value); err != nil {
-			return usagef("%s: %w", name, err)
+		if err := cfg.put(s, given{values, sourceEnv, s.env}, p.env); err != nil {
+			wrong = append(wrong, usagef("%s: %w", s.env, err))
 		}
 	}
-	return nil
+	for _, entry := range slices.Sorted(slices.Values(p.environ())) {
+		name, value, _ := strings.Cut(entry, "=")
+		if value != "" && strings.HasPrefix(name, ours) && !known[name] && !strings.HasPrefix(name, secrets.EnvPrefix) && !foreignEnv.MatchString(name) {
+			wrong = append(wrong, unknownVariable(name))
+		}
+	}
+	return wrong
 }
+
+// ours is what the names of all our variables begin with.
+const ours = "HUTCH_"
 
 // unknownVariable compares what comes after HUTCH_, which all have.
 func unknownVariable(name string) error {
-	const ours = "HUTCH_"
 	var known []string
-	for _, name := range envNames {
-		known = append(known, strings.TrimPrefix(name, ours))
+	for _, s := range settings() {
+		known = append(known, strings.TrimPrefix(s.env, ours))
 	}
-	for _, key := range limitNames() {
-		known = append(known, strings.TrimPrefix(envLimit, ours)+strings.ToUpper(key))
-	}
+	known = append(known, strings.TrimPrefix(envConfig, ours))
 	rest := strings.TrimPrefix(name, ours)
 	like := nearest(known, rest, 3)
 	if limit := strings.TrimPrefix(envLimit, ours) + rest; slices.Contains(known, limit) {

@@ -12,7 +12,6 @@ import (
 	"github.com/hutch-run/hutch/host/gate"
 	"github.com/hutch-run/hutch/host/guestlog"
 	"github.com/hutch-run/hutch/host/kv"
-	"github.com/hutch-run/hutch/host/secrets"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -78,19 +77,6 @@ func (e *refusedCall) Unwrap() error {
 		return tool.ErrCancelled
 	}
 	return tool.ErrDenied
-}
-
-// openVault opens the secrets. A file that cannot be used leaves nothing of it, and
-// is told; the tools that need none go on.
-func openVault(st state, environ []string, log *slog.Logger) (*secrets.Vault, error) {
-	vault, err := secrets.Open(secrets.Options{Environ: environ, File: st.secrets(), Logger: log})
-	if vault == nil {
-		return nil, usagef("%w", err)
-	}
-	if err != nil {
-		log.Warn("secrets are not used", "error", err)
-	}
-	return vault, nil
 }
 
 // openBook makes the book of what is granted: by the policy file, and to the

@@ -136,35 +136,6 @@ var limitKeys = []limitKey{
 
 func atOnce(l *Limits) *int { return &l.AtOnce }
 
-// defaultLimits returns the limits of someone who configured nothing.
-func defaultLimits() (Limits, error) {
-	var l Limits
-	for _, key := range limitKeys {
-		if err := key.set(&l, key.fallback); err != nil {
-			return Limits{}, fmt.Errorf("default of %s: %w", key.name, err)
-		}
-	}
-	return l, nil
-}
-
-// set sets the limit called name.
-func (l *Limits) set(name, text string) error {
-	for _, key := range limitKeys {
-		if key.name == name {
-			return key.set(l, text)
-		}
-	}
-	return fmt.Errorf("no such limit; there are %s", strings.Join(limitNames(), ", "))
-}
-
-func limitNames() []string {
-	names := make([]string, len(limitKeys))
-	for i, key := range limitKeys {
-		names[i] = key.name
-	}
-	return names
-}
-
 // limitsHelp lists the limits for a command's help, with default and bounds.
 func limitsHelp() string {
 	var b strings.Builder

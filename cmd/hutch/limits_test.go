@@ -143,3 +143,24 @@ func TestWorkerLimitEndsIdleWorkers(t *testing.T) {
 		}
 	}
 }
+
+// defaultLimits returns the limits of someone who configured nothing.
+func defaultLimits() (Limits, error) {
+	var l Limits
+	for _, key := range limitKeys {
+		if err := key.set(&l, key.fallback); err != nil {
+			return Limits{}, fmt.Errorf("default of %s: %w", key.name, err)
+		}
+	}
+	return l, nil
+}
+
+// set sets the limit called name.
+func (l *Limits) set(name, text string) error {
+	for _, key := range limitKeys {
+		if key.name == name {
+			return key.set(l, text)
+		}
+	}
+	return fmt.Errorf("no limit %s", name)
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,22 +15,15 @@ func logFlag(level string) cli.Flag {
 		Usage: "log `LEVEL` and above to standard error: debug, info, warn, error (default: " + level + "; env HUTCH_LOG)"}
 }
 
-// logLevel is what the flag says, or else the environment.
-func logLevel(c *cli.Context, p program) (l slog.Level, err error) {
-	from, level := "--"+flagLog, c.String(flagLog)
-	if v := p.env(envLog); v != "" && !c.IsSet(flagLog) {
-		from, level = envLog, v
-	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, level) {
-		return 0, usagef("%s %s: allowed are debug, info, warn, error", from, quoted(level))
-	}
-	return l, l.UnmarshalText([]byte(level))
+// logLevel is what the flag says, which [loadConfig] has set to what was configured.
+func logLevel(c *cli.Context) (l slog.Level, err error) {
+	return l, l.UnmarshalText([]byte(c.String(flagLog)))
 }
 
 // newLogger returns a logger that writes to the stream of say: in say's own
 // style for somebody who looks at a terminal, else as key=value for programs.
-func newLogger(c *cli.Context, p program, say *voice) (*slog.Logger, error) {
-	level, err := logLevel(c, p)
+func newLogger(c *cli.Context, _ program, say *voice) (*slog.Logger, error) {
+	level, err := logLevel(c)
 	if err != nil {
 		return nil, err
 	}

@@ -232,19 +232,28 @@ func (a *App) EditPolicy(ctx context.Context, who, action, module string, b capa
 // checkPolicyPlace refuses a policy file in a folder that modules are dropped into:
 // who may offer tools must not decide what they may do.
 func (cfg Config) checkPolicyPlace() error {
-	policy := realPath(cfg.Policy)
+	dir, err := cfg.toolFolderOf(cfg.Policy)
+	if err != nil || dir == "" {
+		return err
+	}
+	return usagef("policy %s: lies in the tool folder %s, whose files never decide what they may do", quoted(cfg.Policy), quoted(dir)).
+		withHint("move it elsewhere, such as to the state folder, where it is found without being named")
+}
+
+// toolFolderOf returns the tool folder that a file lies in, empty if it lies in none.
+func (cfg Config) toolFolderOf(file string) (string, error) {
+	file = realPath(file)
 	for _, dir := range cfg.Tools {
 		dir, err := filepath.Abs(dir)
 		if err != nil {
-			return err
+			return "", err
 		}
-		rel, err := filepath.Rel(realPath(dir), policy)
+		rel, err := filepath.Rel(realPath(dir), file)
 		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			return usagef("policy %s: lies in the tool folder %s, whose files never decide what they may do", quoted(cfg.Policy), quoted(dir)).
-				withHint("move it elsewhere, such as to the state folder, where it is found without being named")
+			return dir, nil
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // realPath follows links as far as there is something.

@@ -14,7 +14,7 @@ func serveCommand(p program) *cli.Command {
 		Name:      "serve",
 		Usage:     "serve the tools of a folder over HTTP at /mcp",
 		UsageText: "hutch serve [flags]",
-		Flags:     append(folderFlags(), addrFlag(), logFlag("info")),
+		Flags:     append(folderFlags(), identityFlag(), addrFlag(), logFlag("info")),
 		Action:    func(c *cli.Context) error { return attended(c, p, runServe) },
 		Description: `The folders are watched: a module that is added, replaced or removed is so without a restart.
 The first interrupt lets calls that are running finish for 5s, the second ends hutch at once.
@@ -33,7 +33,7 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
-	cfg, err := loadListenConfig(c, p)
+	cfg, err := loadConfig(c, p)
 	if err != nil {
 		return err
 	}

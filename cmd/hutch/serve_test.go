@@ -60,7 +60,7 @@ func newTestConfig(t testing.TB, change func(*Config)) (Config, program) {
 		t.Fatal(err)
 	}
 	cfg := Config{Tools: []string{t.TempDir()}, State: filepath.Join(t.TempDir(), "state"), Addr: "127.0.0.1:0", Limits: limits}
-	cfg.Policy = state{cfg.State}.policy()
+	cfg.Policy, cfg.Secrets.File = state{cfg.State}.policy(), state{cfg.State}.secrets()
 	if change != nil {
 		change(&cfg)
 	}

@@ -54,6 +54,9 @@ func (s state) policy() string { return filepath.Join(s.dir, "policy.yaml") }
 // secrets holds secrets; only its owner may read it.
 func (s state) secrets() string { return filepath.Join(s.dir, "secrets") }
 
+// ageSecrets holds secrets encrypted.
+func (s state) ageSecrets() string { return filepath.Join(s.dir, "secrets.age") }
+
 // database holds everything that lasts and is no file of its own.
 func (s state) database() string { return filepath.Join(s.dir, "hutch.db") }
 

@@ -114,7 +114,7 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	if a.book, err = openBook(a.cfg, a.policy.current(), set); err != nil {
 		return err
 	}
-	if a.vault, err = openVault(st, p.secretEnviron(), a.log); err != nil {
+	if a.vault, err = openVault(a.cfg, p, a.log); err != nil {
 		return err
 	}
 	ctx := context.Background() // opening bounds itself
