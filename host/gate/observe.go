@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -45,29 +46,48 @@ type Attempt struct {
 	// About says what it was about, on one line: method and URL without what stands
 	// behind the path, or a key.
 	About string
-	// Answered: the recording had an answer for it. Else it was refused.
+	// HTTP is the request, if it was one that can be read.
+	HTTP *capability.Request
+	// Answered: there was an answer for it, and Code says which kind. Else it was
+	// refused.
 	Answered bool
+	Code     abi.Code
 }
 
 // maxAttempts bounds what an Observer remembers.
 const maxAttempts = 10_000
 
+// Observation is what an [Observer] answers with. Its zero value refuses everything.
+type Observation struct {
+	// Recording answers requests. Of exchanges with the same request each answers
+	// once, in order, and the last one from then on.
+	Recording []Exchange
+	// Values serves operations on values that the recording does not; nil refuses
+	// them.
+	Values abi.Host
+	// Requested is what the module asks for. Its secrets that the host would put into
+	// a request unseen are part of the grant that is found.
+	Requested capability.Grant
+}
+
 // Observer stands in for a gate while nothing is granted: it does nothing, answers
 // from a recording what that has, refuses the rest, and remembers all of it. It may
 // be used from any goroutine, and for more than one call.
 type Observer struct {
-	mu       sync.Mutex
+	values    abi.Host
+	requested capability.Grant
+
+	mu       sync.Mutex // guards what is below
 	recorded map[string][]Exchange
 	attempts []Attempt
-	requests []capability.Request
-	grant    capability.Grant // without HTTP
+	hops     []capability.Request // where recorded answers came from in the end
+	grant    capability.Grant     // without HTTP
 }
 
-// NewObserver returns an observer with a recording. Of exchanges with the same
-// request each answers once, in order, and the last one from then on.
-func NewObserver(recording []Exchange) *Observer {
-	o := &Observer{recorded: map[string][]Exchange{}}
-	for _, e := range recording {
+// NewObserver returns an observer.
+func NewObserver(n Observation) *Observer {
+	o := &Observer{values: n.Values, requested: n.Requested, recorded: map[string][]Exchange{}}
+	for _, e := range n.Recording {
 		key := exchangeKey(e.Op, e.Request)
 		o.recorded[key] = append(o.recorded[key], e)
 	}
@@ -90,62 +110,107 @@ func (o *Observer) Host(ctx context.Context, r abi.Request) abi.Response {
 	case r.Op.Capability() == "":
 		return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %+q", abi.Cut(string(r.Op), 40)))
 	}
+	a := Attempt{Op: r.Op}
+	response, answered := o.replay(r)
+	switch {
+	case answered:
+	case r.Op.Capability() == abi.OpKVGet.Capability() && o.values != nil:
+		response, answered = o.values(ctx, r), true
+	default:
+		response = abi.Refuse(abi.Denied, string(r.Op)+": the call is only observed: nothing is granted")
+	}
+	a.Answered, a.Code = answered, response.Code
+	o.learn(r, a)
+	return response
+}
+
+// replay takes the next answer that was recorded.
+func (o *Observer) replay(r abi.Request) (abi.Response, bool) {
+	key := exchangeKey(r.Op, r.Body)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	a := Attempt{Op: r.Op, About: o.learn(r)}
-	key := exchangeKey(r.Op, r.Body)
-	response := abi.Refuse(abi.Denied, string(r.Op)+": the call is only observed: nothing is granted")
-	if left := o.recorded[key]; len(left) > 0 {
-		a.Answered, response = true, abi.Response{Code: left[0].Code, Body: left[0].Answer}
-		if len(left) > 1 {
-			o.recorded[key] = left[1:]
+	left := o.recorded[key]
+	if len(left) == 0 {
+		return abi.Response{}, false
+	}
+	if len(left) > 1 {
+		o.recorded[key] = left[1:]
+	}
+	if r.Op == abi.OpHTTP {
+		o.learnHop(r.Body, left[0].Answer)
+	}
+	return abi.Response{Code: left[0].Code, Body: left[0].Answer}, true
+}
+
+// learnHop remembers where an answer came from, if redirects led there. Those in
+// between are not recorded.
+func (o *Observer) learnHop(request, answer []byte) {
+	var a abi.HTTPResponse
+	req, err := decodeHTTP(request)
+	if err != nil || json.Unmarshal(answer, &a) != nil || a.URL == "" || a.URL == req.URL || len(o.hops) >= maxAttempts {
+		return
+	}
+	if u, err := url.Parse(a.URL); err == nil {
+		method := strings.ToUpper(cmp.Or(req.Method, "GET"))
+		if method == "POST" { // as redirects do
+			method = "GET"
 		}
+		o.hops = append(o.hops, capability.Request{Method: method, URL: u})
+	}
+}
+
+// learn remembers an attempt, and what it would need.
+func (o *Observer) learn(r abi.Request, a Attempt) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch r.Op {
+	case abi.OpHTTP:
+		a.About, a.HTTP = o.learnHTTP(r.Body)
+	case abi.OpKVGet, abi.OpKVSet, abi.OpKVDelete:
+		o.grant.KV = &capability.KVRule{}
+		var about struct{ Key, Prefix string }
+		if json.Unmarshal(r.Body, &about) == nil {
+			a.About = abi.OneLine(cmp.Or(about.Key, about.Prefix), abi.KVMaxKey)
+		}
+	case abi.OpConversation:
+		o.grant.Conversation = []string{"send"}
 	}
 	if len(o.attempts) < maxAttempts {
 		o.attempts = append(o.attempts, a)
 	}
-	return response
 }
 
-// learn adds what a request would need to the grant, and says what it is about.
-func (o *Observer) learn(r abi.Request) string {
-	switch r.Op {
-	case abi.OpHTTP:
-		return o.learnHTTP(r.Body)
-	case abi.OpKVGet, abi.OpKVSet, abi.OpKVDelete:
-		o.grant.KV = &capability.KVRule{}
-		var about struct{ Key, Prefix string }
-		if json.Unmarshal(r.Body, &about) != nil {
-			return ""
-		}
-		return abi.OneLine(cmp.Or(about.Key, about.Prefix), abi.KVMaxKey)
-	case abi.OpConversation:
-		o.grant.Conversation = []string{"send"}
-	}
-	return ""
-}
-
-func (o *Observer) learnHTTP(body []byte) string {
+func (o *Observer) learnHTTP(body []byte) (about string, asked *capability.Request) {
 	req, err := decodeHTTP(body)
 	if err != nil {
-		return abi.OneLine(err.Error(), 200)
+		return abi.OneLine(err.Error(), 200), nil
 	}
 	u, err := url.Parse(req.URL)
 	if err != nil {
-		return "a URL that cannot be read"
+		return "a URL that cannot be read", nil
 	}
 	method := strings.ToUpper(cmp.Or(req.Method, "GET"))
-	if len(o.requests) < maxAttempts {
-		o.requests = append(o.requests, capability.Request{Method: method, URL: u})
-	}
 	for _, rule := range placeholders(req, u) {
-		if !slices.ContainsFunc(o.grant.Secrets, func(s capability.SecretRule) bool {
-			return s.Name == rule.Name && s.Host == rule.Host && s.Header == rule.Header && s.Query == rule.Query
-		}) {
-			o.grant.Secrets = append(o.grant.Secrets, rule)
+		o.learnSecret(rule)
+	}
+	return abi.OneLine(fmt.Sprintf("%s %s://%s%s", method, u.Scheme, u.Host, u.EscapedPath()), 300), &capability.Request{Method: method, URL: u}
+}
+
+// learnSecret adds a rule that a guest asked for with a placeholder. One that the
+// module announced says more: what stands before the value, and for which paths.
+func (o *Observer) learnSecret(rule capability.SecretRule) {
+	for _, q := range o.requested.Secrets {
+		if sameSecret(q, rule) {
+			rule.Prefix, rule.Paths = q.Prefix, q.Paths
 		}
 	}
-	return abi.OneLine(fmt.Sprintf("%s %s://%s%s", method, u.Scheme, u.Host, u.EscapedPath()), 300)
+	if !slices.ContainsFunc(o.grant.Secrets, func(s capability.SecretRule) bool { return sameSecret(s, rule) }) && len(o.grant.Secrets) < maxAttempts {
+		o.grant.Secrets = append(o.grant.Secrets, rule)
+	}
+}
+
+func sameSecret(a, b capability.SecretRule) bool {
+	return a.Name == b.Name && a.Host == b.Host && strings.EqualFold(a.Header, b.Header) && a.Query == b.Query
 }
 
 // placeholders returns the rules that would put a value wherever a request has a
@@ -184,15 +249,54 @@ func (o *Observer) Attempts() []Attempt {
 func (o *Observer) Grant() capability.Grant {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	g := o.grant
-	g.Secrets = slices.Clone(g.Secrets)
-	g.HTTP = capability.Least(o.requests)
-	for i, rule := range g.HTTP {
-		if addr, err := netip.ParseAddr(rule.Host); err == nil && (!addr.IsGlobalUnicast() || addr.IsPrivate()) {
-			g.HTTP[i].AllowPrivate = []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}
+	requests := slices.Clone(o.hops)
+	for _, a := range o.attempts {
+		if a.HTTP != nil {
+			requests = append(requests, *a.HTTP)
 		}
 	}
+	g := o.grant
+	g.HTTP = capability.Least(requests)
+	g.Secrets = append(slices.Clone(g.Secrets), o.unseenSecrets(requests)...)
+	for i, rule := range g.HTTP {
+		g.HTTP[i].AllowPrivate = privateOf(rule.Host)
+	}
 	return g
+}
+
+// unseenSecrets are those that the module announced and leaves to the host to put
+// into its requests, of which some was made.
+func (o *Observer) unseenSecrets(requests []capability.Request) (rules []capability.SecretRule) {
+	for _, q := range o.requested.Secrets {
+		goes := func(r capability.Request) bool {
+			port, _ := strconv.Atoi(r.URL.Port())
+			rule := capability.HTTPRule{Scheme: r.URL.Scheme, Host: q.Host, Methods: []string{r.Method}, Paths: q.Paths}
+			if port != 0 {
+				rule.Ports = []int{port}
+			}
+			return rule.Match(r.Method, r.URL)
+		}
+		known := func(s capability.SecretRule) bool { return sameSecret(s, q) }
+		exact := q.Name != "" && q.Host != "" && !strings.HasPrefix(q.Host, "*")
+		if exact && slices.ContainsFunc(requests, goes) && !slices.ContainsFunc(o.grant.Secrets, known) {
+			q.Reason = ""
+			rules = append(rules, q)
+		}
+	}
+	return rules
+}
+
+// privateOf returns which addresses a host needs that are not public, where the
+// host itself says so.
+func privateOf(host string) []netip.Prefix {
+	if host == "localhost" {
+		return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.IsGlobalUnicast() && !addr.IsPrivate() {
+		return nil
+	}
+	return []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}
 }
 
 // Policy is the smallest policy file that gives [Observer.Grant] to a module.

@@ -14,7 +14,7 @@ import (
 
 // What is observed under nothing gives the policy under which it works.
 func TestObserverFindsTheSmallestPolicy(t *testing.T) {
-	o := gate.NewObserver(nil)
+	o := gate.NewObserver(gate.Observation{})
 	steps := []struct {
 		op   abi.Op
 		body string
@@ -77,7 +77,7 @@ func TestObserverAnswersFromARecording(t *testing.T) {
 	if len(kept) != 3 || strings.Contains(fmt.Sprint(kept), "hunter2") {
 		t.Fatalf("kept %v", kept)
 	}
-	o := gate.NewObserver(kept)
+	o := gate.NewObserver(gate.Observation{Recording: kept})
 	for _, want := range []string{`"1 [redacted`, `"2 [redacted`, `"2 [redacted`} {
 		wants(t, ask(o.Host, abi.OpHTTP, ` { "url" : "`+base+`" } `), abi.OK, want)
 	}
@@ -88,5 +88,59 @@ func TestObserverAnswersFromARecording(t *testing.T) {
 	}
 	if a := o.Attempts(); !a[0].Answered || a[4].Answered {
 		t.Errorf("attempts %+v", a)
+	}
+}
+
+// A module that leaves its key to the host never writes a placeholder: what it
+// announced goes into the policy, where it made the request.
+func TestObserverKnowsSecretsThatTheHostPutsIn(t *testing.T) {
+	header := capability.SecretRule{Name: "token", Header: "Authorization", Prefix: "Bearer ", Host: "api.example.org", Paths: []string{"/v1/"}, Reason: "It is theirs."}
+	elsewhere := capability.SecretRule{Name: "other", Header: "Authorization", Host: "example.com"}
+	open := capability.SecretRule{Header: "X-Key", Host: "api.example.org"}
+	o := gate.NewObserver(gate.Observation{Requested: capability.Grant{Secrets: []capability.SecretRule{header, elsewhere, open}}})
+	ask(o.Host, abi.OpHTTP, get("https://api.example.org/v2/items"))
+	if g := o.Grant(); len(g.Secrets) != 0 {
+		t.Errorf("for another path: %+v", g.Secrets)
+	}
+	ask(o.Host, abi.OpHTTP, get("https://api.example.org/v1/items"))
+	header.Reason = ""
+	want := fmt.Sprint([]capability.SecretRule{header})
+	if got := fmt.Sprint(o.Grant().Secrets); got != want {
+		t.Errorf("left to the host: %s, want %s", got, want)
+	}
+	ask(o.Host, abi.OpHTTP, `{"url":"https://api.example.org/v1/items","headers":{"authorization":"secret://token"}}`)
+	if got := fmt.Sprint(o.Grant().Secrets); got != want {
+		t.Errorf("asked for as well: %s, want %s", got, want)
+	}
+}
+
+// Values may be served where there is a storage for it, and hosts that a redirect
+// led to are part of the policy.
+func TestObserverServesValuesAndFollowsRecordedRedirects(t *testing.T) {
+	asked := 0
+	values := func(context.Context, abi.Request) abi.Response {
+		asked++
+		return abi.Response{Body: []byte(`{"found":false}`)}
+	}
+	moved := gate.Exchange{Op: abi.OpHTTP, Request: []byte(`{"url":"http://localhost:81/a","method":"POST"}`),
+		Answer: []byte(`{"status":200,"url":"https://www.example.org/b","body":"c"}`)}
+	o := gate.NewObserver(gate.Observation{Recording: []gate.Exchange{moved}, Values: values})
+	wants(t, ask(o.Host, abi.OpKVGet, `{"key":"a"}`), abi.OK, "found")
+	wants(t, ask(o.Host, abi.OpTracker, `{}`), abi.Denied, "only observed")
+	wants(t, ask(o.Host, abi.OpHTTP, `{"method":"POST","url":"http://localhost:81/a"}`), abi.OK, "200")
+	if asked != 1 {
+		t.Errorf("the storage was asked %d times", asked)
+	}
+	if a := o.Attempts(); !a[0].Answered || a[1].Answered || a[1].Code != abi.Denied || a[2].HTTP.Method != "POST" {
+		t.Errorf("attempts %+v", a)
+	}
+	const want = `    grant:
+      http:
+        - {host: www.example.org, methods: [GET], paths: [/b]}
+        - {scheme: http, host: localhost, methods: [POST], paths: [/a], ports: [81], allow_private: ["127.0.0.1/32", "::1/128"]}
+      kv: {}
+`
+	if text := o.Policy("x.wasm", capability.Binding{}); !strings.HasSuffix(text, want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", text, want)
 	}
 }
