@@ -121,6 +121,9 @@ func (a *App) newDoor(web fetch.Options) (door, *fetch.Client) {
 	o := gate.Options{Fetch: client, Secrets: a.vault, Logger: a.log}
 	if a.db != nil {
 		o.KV, o.Counters = kv.New(a.db, a.log), a.db
+	} else {
+		a.borrowed = &borrower{cfg: a.cfg, log: a.log}
+		o.KV = a.borrowed
 	}
 	return door{book: a.book, gate: gate.New(o), logs: a.logs}, client
 }

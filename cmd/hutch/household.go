@@ -121,6 +121,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
 	r.Get(pinsPath, a.tellPins)
+	r.Post(valuesPath, a.lendValues)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
 		if face.Stopping() {
 			plain(w, http.StatusServiceUnavailable, info.String()+" is about to end")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,8 +45,7 @@ func shippedConfig(t *testing.T) (Config, program) {
 }
 
 // overHTTP starts hutch serve.
-func overHTTP(t *testing.T) (n *newcomer, end func()) {
-	cfg, p := shippedConfig(t)
+func overHTTP(t *testing.T, cfg Config, p program) (n *newcomer, end func()) {
 	n = &newcomer{T: t, cfg: cfg, shipped: p.shipped, log: &transcript{}}
 	s := startServer(t, cfg, p, slog.New(slog.NewTextHandler(n.log, nil)))
 	n.session, _ = s.connect(t)
@@ -55,8 +53,7 @@ func overHTTP(t *testing.T) (n *newcomer, end func()) {
 }
 
 // overStdio starts hutch mcp.
-func overStdio(t *testing.T) (n *newcomer, end func()) {
-	cfg, p := shippedConfig(t)
+func overStdio(t *testing.T, cfg Config, p program) (n *newcomer, end func()) {
 	n = &newcomer{T: t, cfg: cfg, shipped: p.shipped, log: &transcript{}}
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -142,10 +139,11 @@ func site(t *testing.T) (base, port string, close func()) {
 // From nothing, a newcomer is offered fetch, is told by a refusal which command
 // allows the site, and reads it in the same session once that is decided.
 func TestNewcomerAllowsFetchOneSite(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) (*newcomer, func()){"serve": overHTTP, "mcp": overStdio} {
+	for name, start := range map[string]func(*testing.T, Config, program) (*newcomer, func()){"serve": overHTTP, "mcp": overStdio} {
 		t.Run(name, func(t *testing.T) {
 			base, port, closeSite := site(t)
-			n, end := start(t)
+			cfg, p := shippedConfig(t)
+			n, end := start(t, cfg, p)
 			defer end()
 			defer closeSite()
 			if !n.lists("fetch") {
@@ -178,7 +176,8 @@ func TestNewcomerAllowsFetchOneSite(t *testing.T) {
 // with, also where that is less.
 func TestOperatorsReplaceTheShippedPolicy(t *testing.T) {
 	base, port, closeSite := site(t)
-	n, end := overHTTP(t)
+	cfg, p := shippedConfig(t)
+	n, end := overHTTP(t, cfg, p)
 	defer end()
 	defer closeSite()
 	ask := map[string]any{"url": base + "/api", "method": "POST", "query": map[string]any{"q": "a b"}}
@@ -207,24 +206,21 @@ func TestOperatorsReplaceTheShippedPolicy(t *testing.T) {
 	}
 }
 
-// Notes work at once, and are there after a restart.
+// Notes work at once, on every face and by hand, and are there after a restart.
 func TestNotesSurviveARestart(t *testing.T) {
 	cfg, p := shippedConfig(t)
-	s := startServer(t, cfg, p, quiet)
-	<-s.app.ready
-	if got, err := s.call(t.Context(), "note_add", map[string]any{"title": "tides", "text": "the Moon pulls"}); err != nil || !strings.Contains(got, `{"id":1}`) {
-		t.Errorf("got %s, %v", got, err)
+	n, end := overHTTP(t, cfg, p)
+	if got, failed := n.call("note_add", map[string]any{"title": "tides", "text": "the Moon pulls"}); failed || got != `{"id":1}` {
+		t.Errorf("got %s", got)
 	}
-	s.halt(t)
-	s = startServer(t, cfg, p, quiet)
-	defer s.end(t)
-	<-s.app.ready
-	got, err := s.call(t.Context(), "note_search", map[string]any{"query": "moon"})
-	var found struct {
-		StructuredContent struct{ Notes []struct{ Title string } }
+	end()
+	n, end = overStdio(t, cfg, p)
+	if got, failed := n.call("note_search", map[string]any{"query": "moon"}); failed || !strings.Contains(got, `"title":"tides"`) {
+		t.Errorf("after a restart: %s", got)
 	}
-	if err != nil || json.Unmarshal([]byte(got), &found) != nil || len(found.StructuredContent.Notes) != 1 || found.StructuredContent.Notes[0].Title != "tides" {
-		t.Errorf("after a restart: %s, %v", got, err)
+	end()
+	if got, err := typed(t, cfg, p, "tools", "call", "note_get", `{"id":1}`); err != nil || !strings.Contains(got, `"text":"the Moon pulls"`) {
+		t.Errorf("by hand: %s, %v", got, err)
 	}
 }
 

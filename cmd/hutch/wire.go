@@ -48,6 +48,8 @@ type App struct {
 	pins    *pins
 	client  *fetch.Client
 	db      *store.DB // nil in a process that does not own the state directory
+	// borrowed is where such a process keeps what its tools keep, else nil.
+	borrowed *borrower
 	// fetch returns the bytes of a module that was found.
 	fetch func(digest string) ([]byte, error)
 	// tools are the registry's, counted.
@@ -303,6 +305,9 @@ func (a *App) Close() (err error) {
 	}
 	if a.client != nil {
 		a.client.Close()
+	}
+	if a.borrowed != nil {
+		err = errors.Join(err, a.borrowed.Close())
 	}
 	if a.db != nil {
 		err = errors.Join(err, a.db.Close())

@@ -30,8 +30,8 @@ type Options struct {
 	// Fetch makes HTTP requests, with what Secrets puts into them; both are needed.
 	Fetch   *fetch.Client
 	Secrets *secrets.Vault
-	// KV keeps values.
-	KV *kv.Service
+	// KV keeps values, as [kv.Service] does.
+	KV Values
 	// Counters hold what was used of daily quotas. Without them a module that has
 	// a quota gets nothing that counts.
 	Counters Counters
@@ -43,6 +43,11 @@ type Options struct {
 	Now func() time.Time
 	// Logger gets what a guest must not know. Default: nothing is logged.
 	Logger *slog.Logger
+}
+
+// Values keeps what modules keep.
+type Values interface {
+	Serve(ctx context.Context, a kv.Access, r abi.Request) abi.Response
 }
 
 // Gate is the door. It is made by [New].
