@@ -7,7 +7,7 @@
 // only keys: the space they are in is made from its own name and its tenant's, and
 // no key leads out of it.
 //
-// A [Service] holds no state but its store and may be called from any goroutine.
+// A [Service] may be called from any goroutine.
 package kv
 
 import (
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -45,6 +46,15 @@ type Store interface {
 type Service struct {
 	store  Store
 	logger *slog.Logger
+
+	mu   sync.Mutex
+	told map[abi.Op]telling // what was logged since the store last served
+}
+
+// telling is why an operation failed, and when that was logged.
+type telling struct {
+	text string
+	at   time.Time
 }
 
 // New returns a service on the store. The logger takes what a guest is not told;
@@ -53,7 +63,34 @@ func New(store Store, logger *slog.Logger) *Service {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{store: store, logger: logger}
+	return &Service{store: store, logger: logger, told: map[abi.Op]telling{}}
+}
+
+// tellAgain is how often it is logged that the store does not serve for the same
+// reason: on a full disk every call finds it.
+const tellAgain = time.Minute
+
+// failed logs why the store did not serve.
+func (s *Service) failed(a Access, op abi.Op, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if last := s.told[op]; last.text == err.Error() && now.Sub(last.at) < tellAgain {
+		return
+	}
+	s.told[op] = telling{err.Error(), now}
+	s.logger.Error("the store did not serve a module", "module", a.Module, "op", string(op), "err", err)
+}
+
+// changed takes note that the store made a change: one that is full goes on
+// reading, so reading says nothing.
+func (s *Service) changed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.told) > 0 {
+		clear(s.told)
+		s.logger.Info("the store serves modules again")
+	}
 }
 
 // Access is whose values an operation is about, and what its grant allows. Nothing
@@ -111,6 +148,9 @@ func (s *Service) Serve(ctx context.Context, a Access, r abi.Request) abi.Respon
 	if err != nil {
 		return s.refuse(ctx, a, r.Op, err)
 	}
+	if r.Op != abi.OpKVGet {
+		s.changed()
+	}
 	return abi.Response{Body: body}
 }
 
@@ -135,7 +175,7 @@ func (s *Service) refuse(ctx context.Context, a Access, op abi.Op, err error) ab
 	case ctx.Err() != nil:
 		return abi.Refuse(abi.Cancelled, string(op)+": the call has ended")
 	}
-	s.logger.Error("the store did not serve a module", "module", a.Module, "op", string(op), "err", err)
+	s.failed(a, op, err)
 	return abi.Refuse(abi.Unavailable, string(op)+": values cannot be reached now: try again later")
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -291,6 +292,31 @@ func TestStoreThatFails(t *testing.T) {
 	}
 	does(t, s, notes(), abi.OpKVGet, `{"prefix":""}`,
 		`unavailable {"error":{"code":"unavailable","message":"kv_get: values cannot be reached now: try again later"}}`)
+}
+
+// A store that fails for long is told of now and then, and that it is over once.
+func TestStoreThatFailsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := &broken{errors.New("no room")}
+		s := kv.New(store, slog.New(slog.NewTextHandler(&log, nil)))
+		set := func() { s.Serve(t.Context(), notes(), abi.Request{Op: abi.OpKVSet, Body: []byte(`{"key":"a","value":""}`)}) }
+		for range 150 {
+			set()
+			time.Sleep(time.Second)
+		}
+		if lines := strings.Count(log.String(), "no room"); lines != 3 {
+			t.Errorf("told %d times in 150 s, want 3", lines)
+		}
+		store.err = nil
+		set()
+		set()
+		store.err = errors.New("no room")
+		set()
+		if again, lines := strings.Count(log.String(), "serves modules again"), strings.Count(log.String(), "no room"); again != 1 || lines != 4 {
+			t.Errorf("told %d times that it is over, and %d times why it is not", again, lines)
+		}
+	})
 }
 
 func TestCallThatHasEnded(t *testing.T) {
