@@ -137,9 +137,9 @@ func readsBack(file string, before *Policy, out []byte, module string, mean func
 	}
 	e, ok := want[module]
 	if !ok {
-		e = Entry{Instance: Fresh, Checkpoint: true}
+		e = Entry{}
 	}
-	if mean(&e); reflect.DeepEqual(plainEntry(e), Entry{Instance: Fresh, Checkpoint: true}) && !e.Decided {
+	if mean(&e); reflect.DeepEqual(plainEntry(e), Entry{}) && !e.Decided {
 		delete(want, module) // an entry that says nothing is not written
 	} else {
 		want[module] = e

@@ -308,17 +308,6 @@ func (e Effective) Config() map[string]string {
 // neither says is zero.
 func (e Effective) Limits() Limits { return e.limits }
 
-// Instance says who shares the module's state.
-func (e Effective) Instance() Instance {
-	if e.entry.Instance == "" {
-		return Fresh
-	}
-	return e.entry.Instance
-}
-
-// Checkpoint reports whether calls may start from a kept image.
-func (e Effective) Checkpoint() bool { return e.entry.Checkpoint || e.entry.Line == 0 }
-
 // Arguments checks a call's arguments, a JSON object, against what the policy
 // says about them.
 func (e Effective) Arguments(args json.RawMessage) *Refusal {

@@ -282,13 +282,13 @@ func TestArgumentsAreBounded(t *testing.T) {
 }
 
 func TestEffectiveSettings(t *testing.T) {
-	b := NewBook(Options{Policy: mustParse(t, "version: 1\ndefaults: {limits: {timeout: 20s, fuel: 1e6}}\nmodules: {x.wasm: {limits: {timeout: 1s}, instance: session, checkpoint: off, config: {a: b}}}")})
+	b := NewBook(Options{Policy: mustParse(t, "version: 1\ndefaults: {limits: {timeout: 20s, output: 2MiB}}\nmodules: {x.wasm: {limits: {timeout: 1s}, config: {a: b}}}")})
 	e := b.Effective(local, module(nil), "t")
-	if l := e.Limits(); l.Call.Wall.String() != "1s" || l.Fuel != 1e6 || l.Call.MemoryBytes != 0 {
+	if l := e.Limits(); l.Call.Wall.String() != "1s" || l.Call.OutputBytes != 2<<20 || l.Call.MemoryBytes != 0 {
 		t.Errorf("limits %+v", l)
 	}
-	if e.Instance() != Session || e.Checkpoint() || e.Config()["a"] != "b" {
-		t.Errorf("%s %t %v", e.Instance(), e.Checkpoint(), e.Config())
+	if e.Config()["a"] != "b" {
+		t.Errorf("%v", e.Config())
 	}
 	e.Config()["a"] = "changed"
 	if e.Config()["a"] != "b" {
@@ -296,7 +296,7 @@ func TestEffectiveSettings(t *testing.T) {
 	}
 	m := module(nil)
 	m.Name = "y.wasm"
-	if e := b.Effective(local, m, "t"); e.Instance() != Fresh || !e.Checkpoint() || e.Limits().Fuel != 1e6 {
+	if e := b.Effective(local, m, "t"); e.Limits().Call.OutputBytes != 2<<20 {
 		t.Errorf("without an entry: %+v", e)
 	}
 }

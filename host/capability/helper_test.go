@@ -16,7 +16,7 @@ var (
 // full is the example of the grammar, with each part of it.
 var full = strings.NewReplacer("DIGEST", "sha256:"+digestA, "DEFS", "sha256:"+defsA).Replace(`# who may do what
 version: 1
-defaults: {limits: {memory: 64MiB, timeout: 30s, fuel: 5e9, output: 1MiB, host_calls: 1000}, approval: allow}
+defaults: {limits: {memory: 64MiB, timeout: 30s, output: 1MiB, host_calls: 1000}, approval: allow}
 modules:
   github.wasm:                    # file name in the tool folder
     digest: DIGEST
@@ -39,8 +39,6 @@ modules:
     tools:
       create_issue: {approval: ask, grant: {http: [{host: api.github.com, methods: [POST], paths: [/repos/]}]}, args: {title: {max_length: 200}}}
     agents: [coder, reviewer]
-    instance: fresh
-    checkpoint: on
     limits: {timeout: 10s, calls_per_day: 5000, egress_per_day: 100MiB}
     signature: ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
 `)

@@ -40,7 +40,7 @@ func TestParseReadsTheWholeGrammar(t *testing.T) {
 		Digest: digestA, Definitions: defsA, Prefix: "gh_", Decided: true, Line: 5,
 		Signature: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		Config:    map[string]string{"base_url": "https://api.github.com", "api-key": "secret://github_token"},
-		Agents:    []string{"coder", "reviewer"}, Instance: Fresh, Checkpoint: true,
+		Agents:    []string{"coder", "reviewer"},
 		Limits: Limits{Call: abi.Limits{Wall: 10 * time.Second}, CallsPerDay: 5000, EgressPerDay: 100 << 20},
 	}); !reflect.DeepEqual(e, want) {
 		t.Errorf("entry:\ngot  %+v\nwant %+v", e, want)
@@ -50,7 +50,7 @@ func TestParseReadsTheWholeGrammar(t *testing.T) {
 func TestParseDefaults(t *testing.T) {
 	b := NewBook(Options{Policy: mustParse(t, full)})
 	got := b.page().policy.defaults
-	want := defaults{approval: Allow, limits: Limits{Fuel: 5e9, Call: abi.Limits{
+	want := defaults{approval: Allow, limits: Limits{Call: abi.Limits{
 		MemoryBytes: 64 << 20, Wall: 30 * time.Second, OutputBytes: 1 << 20, HostCalls: 1000}}}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -188,16 +188,18 @@ func TestParseRefuses(t *testing.T) {
 		{"prefix", entry + "prefix: 'a b'", `prefix: found "a b"`},
 		{"agents", entry + "agents: []", `agents: found an empty list: it can never match`},
 		{"agent", entry + "agents: [Coder]", `agents[0]: found "Coder"`},
-		{"instance", entry + "instance: new", `instance: found "new": allowed are fresh, session, shared`},
-		{"checkpoint", entry + "checkpoint: true", `checkpoint: found "true": allowed are on, off`},
+		{"instance", entry + "instance: session", `instance: not available yet: each call starts on a fresh instance: leave the key out`},
+		{"checkpoint", entry + "checkpoint: on", `checkpoint: not available yet: each call starts on a fresh instance: leave the key out`},
 		{"signature", entry + "signature: ed25519:AAAA", `signature: found "ed25519:AAAA": a signature's key is`},
 		{"limit", entry + "limits: {cpu: 1}", `limits.cpu: no such key: allowed are memory, timeout`},
 		{"memory", entry + "limits: {memory: 64}", `limits.memory: found "64": a size is`},
 		{"memory of nothing", entry + "limits: {memory: 1KiB}", `allowed are 64KiB to 4GiB`},
 		{"timeout", entry + "limits: {timeout: 0}", `limits.timeout: found "0": a duration is`},
 		{"timeout of hours", entry + "limits: {timeout: 2h}", `allowed are 1ms to 1h`},
-		{"fuel", entry + "limits: {fuel: 1.5e9}", `limits.fuel: found "1.5e9": a whole number`},
-		{"fuel overflow", entry + "limits: {fuel: 99e18}", `limits.fuel: found "99e18"`},
+		{"count", entry + "limits: {calls_per_day: 1.5e9}", `limits.calls_per_day: found "1.5e9": a whole number`},
+		{"count overflow", entry + "limits: {calls_per_day: 99e18}", `limits.calls_per_day: found "99e18"`},
+		{"fuel", entry + "limits: {fuel: 5e9}", `limits.fuel: not available yet: a call is bounded by its timeout: leave the key out`},
+		{"fuel of all", "version: 1\ndefaults: {limits: {fuel: 5e9}}", `limits.fuel: not available yet`},
 		{"calls", entry + "limits: {calls_per_day: -1}", `limits.calls_per_day: found "-1"`},
 		{"config", entry + "config: {a: [b]}", `config.a: found a list`},
 		{"config of nothing", entry + "config: {a: }", `config.a: found nothing`},

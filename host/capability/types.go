@@ -26,10 +26,8 @@ type Entry struct {
 	// Tools is keyed by published names without Prefix.
 	Tools map[string]ToolEntry
 	// Agents are who may see and call its tools; nil is everyone.
-	Agents     []string
-	Instance   Instance
-	Checkpoint bool
-	Limits     Limits
+	Agents []string
+	Limits Limits
 	// Line is where the entry begins.
 	Line int
 }
@@ -121,21 +119,9 @@ const (
 	Deny  Approval = "deny"
 )
 
-// Instance says who shares a module's state.
-type Instance string
-
-// What instance can be.
-const (
-	Fresh   Instance = "fresh"   // nobody: each call starts clean
-	Session Instance = "session" // the calls of one principal and conversation
-	Shared  Instance = "shared"  // everybody
-)
-
 // Limits bound the calls of one module. Zero fields leave the default.
 type Limits struct {
 	Call abi.Limits
-	// Fuel is how much one call may burn.
-	Fuel int64
 	// CallsPerDay counts calls, EgressPerDay bytes sent and received.
 	CallsPerDay, EgressPerDay int64
 }
@@ -149,7 +135,6 @@ func (l Limits) or(d Limits) Limits {
 	set(&l.Call.LogLines, d.Call.LogLines)
 	set(&l.Call.LogLineBytes, d.Call.LogLineBytes)
 	set(&l.Call.HostCalls, d.Call.HostCalls)
-	set(&l.Fuel, d.Fuel)
 	set(&l.CallsPerDay, d.CallsPerDay)
 	set(&l.EgressPerDay, d.EgressPerDay)
 	return l

@@ -300,7 +300,9 @@ func TestStoreThatFailsForLong(t *testing.T) {
 		var log bytes.Buffer
 		store := &broken{errors.New("no room")}
 		s := kv.New(store, slog.New(slog.NewTextHandler(&log, nil)))
-		set := func() { s.Serve(t.Context(), notes(), abi.Request{Op: abi.OpKVSet, Body: []byte(`{"key":"a","value":""}`)}) }
+		set := func() {
+			s.Serve(t.Context(), notes(), abi.Request{Op: abi.OpKVSet, Body: []byte(`{"key":"a","value":""}`)})
+		}
 		for range 150 {
 			set()
 			time.Sleep(time.Second)
