@@ -81,8 +81,11 @@ func (e *refusedCall) Unwrap() error {
 
 // openBook makes the book of what is granted: by the policy file, and to the
 // modules that came with the program by the policy that came with them.
-func openBook(cfg Config, p *capability.Policy, set *toolswasm.Set) (*capability.Book, error) {
-	o := capability.Options{Policy: p, Dev: cfg.Dev, Flags: cfg.absolute().decisionFlags(), ShippedDigests: map[string]string{}}
+func (a *App) openBook(set *toolswasm.Set) (*capability.Book, error) {
+	signed := &signatures{fetch: func(digest string) ([]byte, error) { return a.fetch(digest) }}
+	o := capability.Options{
+		Policy: a.policy.current(), Dev: a.cfg.Dev, Flags: a.cfg.absolute().decisionFlags(), ShippedDigests: map[string]string{}, Signed: signed.check,
+	}
 	text, err := set.Policy()
 	if err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	if a.policy, err = openPolicy(a.cfg, a.log); err != nil {
 		return err
 	}
-	if a.book, err = openBook(a.cfg, a.policy.current(), set); err != nil {
+	if a.book, err = a.openBook(set); err != nil {
 		return err
 	}
 	if a.vault, err = openVault(a.cfg, p, a.log); err != nil {

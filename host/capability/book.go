@@ -25,6 +25,10 @@ type Options struct {
 	// Flags are what a command needs behind it to be about this policy, such as
 	// " --state x". They stand in what is said to the operator alone.
 	Flags string
+	// Signed returns nil if the module with the digest is signed with an ed25519
+	// key, which is in base64: see [CheckSignature]. It is asked again and again.
+	// Nil: no signature can be checked, and what a policy wants signed is held.
+	Signed func(digest, key string) error
 	// Dev ignores digests, definitions and pins, for an author who rebuilds a
 	// module again and again; in return no secret is given to anything.
 	Dev bool
@@ -126,7 +130,7 @@ func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decis
 	e := Effective{module: m.Name, requested: requested, entry: entry, dev: b.o.Dev, flags: b.o.Flags,
 		tool: entry.Tools[entry.own(toolName)], limits: entry.Limits.or(d.limits)}
 	for _, v := range []*verdict{
-		b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),
+		b.signed(m, entry.Signature), b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),
 	} {
 		if v != nil {
 			return tool.Decision{Status: v.status, Reason: v.reason}, e
@@ -168,8 +172,6 @@ func (b *Book) entry(p *Policy, m tool.Module) (Entry, defaults) {
 func (b *Book) bound(now *page, m tool.Module, e Effective) *verdict {
 	asks := len(e.requested.Kinds()) > 0
 	switch {
-	case e.entry.Signature != "":
-		return held("the policy wants a signature, and this version checks none: remove signature from %s", m.Name)
 	case asks && !e.entry.Decided:
 		return held("asks for %s: not decided: run %s", e.requested.summary(), command("grant", m.Name))
 	case b.o.Dev:

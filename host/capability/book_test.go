@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 		{"pinned to other bytes, asks for nothing", "digest: sha256:" + digestB, module(nil), tool.Decision{Status: tool.Held,
 			Reason: "the file changed since it was decided about" + changed}},
 		{"signature", bound + grant + "\n    signature: ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", asking(), tool.Decision{Status: tool.Held,
-			Reason: "the policy wants a signature, and this version checks none: remove signature from x.wasm"}},
+			Reason: "the policy wants a signature by ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=: nothing here can check it: have it signed, or take signature from x.wasm in the policy"}},
 		{"for other agents", bound + grant + "\n    agents: [reviewer, writer]", asking(), tool.Decision{Status: tool.Held,
 			Reason: `for the agents reviewer, writer alone: add "coder" to agents in the policy`}},
 		{"for this agent", bound + grant + "\n    agents: [reviewer, coder]", asking(), tool.Decision{Status: tool.Ready}},

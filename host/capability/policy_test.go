@@ -41,7 +41,7 @@ func TestParseReadsTheWholeGrammar(t *testing.T) {
 		Signature: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		Config:    map[string]string{"base_url": "https://api.github.com", "api-key": "secret://github_token"},
 		Agents:    []string{"coder", "reviewer"},
-		Limits: Limits{Call: abi.Limits{Wall: 10 * time.Second}, CallsPerDay: 5000, EgressPerDay: 100 << 20},
+		Limits:    Limits{Call: abi.Limits{Wall: 10 * time.Second}, CallsPerDay: 5000, EgressPerDay: 100 << 20},
 	}); !reflect.DeepEqual(e, want) {
 		t.Errorf("entry:\ngot  %+v\nwant %+v", e, want)
 	}
