@@ -17,11 +17,7 @@ func (in inspection) advice(body []byte, cfg Config) string {
 		const release = "hutch tools release " // the reason ends with it, and whom
 		return "replace the file, or: " + in.Reason[max(0, strings.LastIndex(in.Reason, release)):] + cfg.stateFlag()
 	case in.Status == tool.Held:
-		const run = "run hutch tools " // the reason ends with the command, which may need flags
-		if at := strings.LastIndex(in.Reason, run); at >= 0 && cfg.decisionFlags() != "" {
-			return strings.TrimPrefix(in.Reason[at:], "run ") + cfg.decisionFlags()
-		}
-		return ""
+		return in.howToDecide()
 	case in.Status != tool.Rejected:
 		return ""
 	case body == nil:
@@ -36,6 +32,20 @@ func (in inspection) advice(body []byte, cfg Config) string {
 			": allow as much with HUTCH_LIMIT_MEMORY=" + formatSize(most)
 	}
 	return "build the module again, or remove it; the other modules are not affected"
+}
+
+// howToDecide is the command in which the reason of a held module ends.
+func (in inspection) howToDecide() string {
+	const run = "run hutch tools "
+	i := strings.LastIndex(in.Reason, run)
+	if i < 0 {
+		return ""
+	}
+	command := in.Reason[i+len("run "):]
+	if in.Source == fromFile {
+		return "once it lies in a tool folder: " + command
+	}
+	return command
 }
 
 // saysWhatToDo reports whether a reason ends in advice of its own: what follows

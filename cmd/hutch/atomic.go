@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -10,7 +11,10 @@ import (
 // writeAtomic puts body at path so that whoever looks, a watched folder for
 // one, sees the old file or the new one and nothing in between. Missing folders
 // on the way are made.
-func writeAtomic(path string, body []byte) (err error) {
+func writeAtomic(path string, body []byte) error { return writeAtomicMode(path, body, 0o644) }
+
+// writeAtomicMode is writeAtomic for a file that not everybody may read.
+func writeAtomicMode(path string, body []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", quoted(path), err)
@@ -28,7 +32,7 @@ func writeAtomic(path string, body []byte) (err error) {
 	}()
 	_, err = tmp.Write(body)
 	if err == nil {
-		err = tmp.Chmod(0o644)
+		err = tmp.Chmod(mode)
 	}
 	if err == nil {
 		err = tmp.Sync()

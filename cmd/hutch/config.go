@@ -31,6 +31,8 @@ type Config struct {
 	// Dev lets modules change without being decided about again, and gives no
 	// secrets.
 	Dev bool
+	// AllowUnattended lets programs decide what is granted, without a person.
+	AllowUnattended bool
 	// Addr is where serve listens: loopback host and port.
 	Addr string
 	// RequireJail runs modules in fully jailed workers or not at all.
@@ -75,6 +77,8 @@ const (
 	flagDev     = "dev"
 	// flagIdentity is the key secrets.identity.
 	flagIdentity = "identity"
+	// flagUnattended is of who owns a state folder.
+	flagUnattended = "allow-unattended-grants"
 )
 
 // folderFlags are the flags of every command that looks at folders of modules.
@@ -93,6 +97,10 @@ func stateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: flagJail, Usage: "run no module where the system cannot confine its process (default: warn; env HUTCH_REQUIRE_JAIL)"},
 		&cli.StringFlag{Name: flagConfig, Usage: "`FILE`: configuration; read only if named (default: none; env HUTCH_CONFIG)"},
 	}
+}
+
+func unattendedFlag() cli.Flag {
+	return &cli.BoolFlag{Name: flagUnattended, Usage: "let programs decide what tools may do, with hutch tools grant --yes (default: a person at a terminal does)"}
 }
 
 func addrFlag() cli.Flag {

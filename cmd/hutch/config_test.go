@@ -38,7 +38,7 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 	}}
 	var cfg Config
 	var got error
-	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag(), identityFlag(), logFlag("error")), DisableSliceFlagSeparator: true,
+	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag(), identityFlag(), unattendedFlag(), logFlag("error")), DisableSliceFlagSeparator: true,
 		Action: func(c *cli.Context) error {
 			cfg, got = loadConfig(c, p)
 			return nil
@@ -172,7 +172,7 @@ func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, require_jail, log, limits"},
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, require_jail, allow_unattended_grants, log, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", "hutch.yaml:2: addr: stands there twice, first in line 1"},

@@ -76,7 +76,7 @@ func (w *workbench) mount(ctx context.Context, name string, body []byte, o regis
 	if err != nil {
 		return nil, registry.Module{}, err
 	}
-	r.Apply(ctx, []tool.Candidate{{Name: name, Source: "file", Digest: digest, Size: int64(len(body))}})
+	r.Apply(ctx, []tool.Candidate{{Name: name, Source: fromFile, Digest: digest, Size: int64(len(body))}})
 	if err := ctx.Err(); err != nil {
 		return nil, registry.Module{}, errors.Join(err, r.Close())
 	}
@@ -104,6 +104,9 @@ func digestOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
 }
+
+// fromFile is the source of a module that lies in no tool folder.
+const fromFile = "file"
 
 // readModule reads a module file, at most maxModule bytes of it. Whatever is no
 // regular file is refused before it is opened: a FIFO would never answer.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/fetch"
@@ -55,6 +57,25 @@ func (d door) Begin(ctx context.Context, c tool.Caller, m tool.Module, name stri
 	}
 	return registry.Grant{Host: host, Config: config, Log: lines.Write, End: func() { lines.Close(); end() }}, nil
 }
+
+// told is a policy whose reasons end in commands that work as they stand: with the
+// flags that lead to the same folders.
+type told struct {
+	registry.Policy
+	flags string
+}
+
+// Decide implements [registry.Policy].
+func (t told) Decide(c tool.Caller, m tool.Module, s tool.Spec) tool.Decision {
+	d := t.Policy.Decide(c, m, s)
+	if t.flags != "" && d.Status == tool.Held {
+		d.Reason = decidingCommand.ReplaceAllString(d.Reason, "$0"+strings.ReplaceAll(t.flags, "$", "$$"))
+	}
+	return d
+}
+
+// decidingCommand is what reasons name.
+var decidingCommand = regexp.MustCompile(`hutch tools (grant|approve|diff)\b`)
 
 // refusedCall is why a call was not begun.
 type refusedCall struct {

@@ -120,6 +120,9 @@ func (cfg Config) flags() string {
 			b.WriteString(" --tools " + shellWord(dir))
 		}
 	}
+	if cfg.policyFrom != "" {
+		b.WriteString(" --policy " + shellWord(cfg.Policy))
+	}
 	b.WriteString(cfg.stateFlag())
 	return b.String()
 }

@@ -28,6 +28,9 @@ import (
 const (
 	ownerServe = "serve"
 	ownerMCP   = "mcp"
+	// ownerTools is a command that owns the directory for a moment, and answers
+	// nobody.
+	ownerTools = "tools"
 )
 
 // Paths on the owner's socket.
@@ -122,6 +125,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 	})
 	r.Get(pinsPath, a.tellPins)
 	r.Post(valuesPath, a.lendValues)
+	r.Post(decisionsPath, a.takeDecision)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
 		if face.Stopping() {
 			plain(w, http.StatusServiceUnavailable, info.String()+" is about to end")

@@ -11,7 +11,7 @@ func mcpCommand(p program) *cli.Command {
 		Name:      "mcp",
 		Usage:     "serve the tools of a folder over standard input and output",
 		UsageText: "hutch mcp [flags]",
-		Flags:     append(folderFlags(), identityFlag(), logFlag("warn")),
+		Flags:     append(folderFlags(), identityFlag(), unattendedFlag(), logFlag("warn")),
 		Action:    func(c *cli.Context) error { return attended(c, p, runMCP) },
 		Description: `For MCP hosts that start their servers themselves. Standard output is the protocol's alone; the log
 goes to standard error. It ends when its input does.

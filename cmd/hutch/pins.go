@@ -115,7 +115,7 @@ func askForPins(ctx context.Context, st state) (all []store.Pin, err error) {
 
 // readPins owns the folder for a moment.
 func (cfg Config) readPins(ctx context.Context, st state) (all []store.Pin, err error) {
-	o, err := owner.Claim(st.dir, cfg.ownerInfo("tools"))
+	o, err := owner.Claim(st.dir, cfg.ownerInfo(ownerTools))
 	if err != nil {
 		return nil, err
 	}
@@ -243,10 +243,9 @@ func (p *pins) digests() []string {
 	return all
 }
 
-// decided writes a decision down, with what the module has been granted from then
-// on.
-func (p *pins) decided(ctx context.Context, who, action, module string, b capability.Binding, next *capability.Policy) error {
-	if p.db == nil {
+// writeDown keeps a decision, with what the module has been granted from then on.
+func writeDown(ctx context.Context, db *store.DB, who, action, module string, b capability.Binding, next *capability.Policy) error {
+	if db == nil {
 		return nil
 	}
 	entry, _ := next.Entry(module)
@@ -254,7 +253,7 @@ func (p *pins) decided(ctx context.Context, who, action, module string, b capabi
 	if err != nil {
 		return err
 	}
-	if _, err := p.db.Decide(ctx, who, action, module, b.Digest, b.Definitions, string(grant)); err != nil {
+	if _, err := db.Decide(ctx, who, action, module, b.Digest, b.Definitions, string(grant)); err != nil {
 		return fmt.Errorf("the decision cannot be written down: %w", err)
 	}
 	return nil

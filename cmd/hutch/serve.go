@@ -14,7 +14,7 @@ func serveCommand(p program) *cli.Command {
 		Name:      "serve",
 		Usage:     "serve the tools of a folder over HTTP at /mcp",
 		UsageText: "hutch serve [flags]",
-		Flags:     append(folderFlags(), identityFlag(), addrFlag(), logFlag("info")),
+		Flags:     append(folderFlags(), identityFlag(), addrFlag(), unattendedFlag(), logFlag("info")),
 		Action:    func(c *cli.Context) error { return attended(c, p, runServe) },
 		Description: `The folders are watched: a module that is added, replaced or removed is so without a restart.
 The first interrupt lets calls that are running finish for 5s, the second ends hutch at once.

@@ -40,6 +40,7 @@ type setting struct {
 // Keys of settings that are not flags too.
 const (
 	keyJail       = "require_jail"
+	keyUnattended = "allow_unattended_grants"
 	keySecrets    = "secrets.file"
 	keyAgeFile    = "secrets.age_file"
 	keyIdentity   = "secrets.identity"
@@ -79,7 +80,9 @@ func settings() []setting {
 		{key: flagAddr, env: envAddr, flag: flagAddr, fallback: defaultAddr, allowed: "HOST:PORT, a loopback host", example: "127.0.0.1:9000",
 			means: "where serve listens", set: one(func(cfg *Config) *string { return &cfg.Addr })},
 		{key: keyJail, env: envJail, flag: flagJail, fallback: "false", allowed: "true, false", example: "true",
-			means: "run no module where the system cannot confine its process", set: setJail},
+			means: "run no module where the system cannot confine its process", set: truth(func(cfg *Config) *bool { return &cfg.RequireJail })},
+		{key: keyUnattended, flag: flagUnattended, fallback: "false", allowed: "true, false", example: "true",
+			means: "let programs decide what tools may do, with hutch tools grant --yes", set: truth(func(cfg *Config) *bool { return &cfg.AllowUnattended })},
 		{key: flagLog, env: envLog, flag: flagLog, fallback: "info for serve, warn for mcp, else error", derived: true, allowed: strings.Join(logLevels(), ", "), example: "debug",
 			means: "lines of this level and above go to standard error", set: setLog},
 	}
@@ -94,11 +97,13 @@ func settings() []setting {
 	return all
 }
 
-func setJail(cfg *Config, values []string) (err error) {
-	if cfg.RequireJail, err = strconv.ParseBool(values[0]); err != nil {
-		return fmt.Errorf("%s is neither true nor false", quoted(values[0]))
+func truth(field func(*Config) *bool) func(*Config, []string) error {
+	return func(cfg *Config, values []string) (err error) {
+		if *field(cfg), err = strconv.ParseBool(values[0]); err != nil {
+			return fmt.Errorf("%s is neither true nor false", quoted(values[0]))
+		}
+		return nil
 	}
-	return nil
 }
 
 func logLevels() []string { return []string{"debug", "info", "warn", "error"} }

@@ -16,16 +16,20 @@ import (
 
 func toolsCommand(p program) *cli.Command {
 	return &cli.Command{
-		Name:        "tools",
-		Usage:       "list, inspect, call and release tools without a server",
-		UsageText:   "hutch tools COMMAND [flags] [arguments]",
-		Subcommands: []*cli.Command{toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p), toolsReleaseCommand(p)},
+		Name:      "tools",
+		Usage:     "list, inspect and call tools, and decide what they may do",
+		UsageText: "hutch tools COMMAND [flags] [arguments]",
+		Subcommands: []*cli.Command{
+			toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p), toolsReleaseCommand(p),
+			toolsGrantCommand(p), toolsRevokeCommand(p), toolsApproveCommand(p), toolsDiffCommand(p),
+		},
 		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command.
 
 examples:
   $ hutch tools list
   $ hutch tools inspect text_stats
-  $ hutch tools call text_stats '{"text":"one two three"}'`,
+  $ hutch tools call text_stats '{"text":"one two three"}'
+  $ hutch tools grant fetch --http example.org`,
 	}
 }
 
@@ -36,11 +40,15 @@ func localCaller(callID string) tool.Caller {
 
 // withTools runs f while the folders are loaded, once. f waits for what it needs with
 // [App.await]; what is not loaded when it returns is given up.
-func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) (err error) {
+func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) error {
 	cfg, err := loadConfig(c, p)
 	if err != nil {
 		return err
 	}
+	return cfg.withTools(c, p, f)
+}
+
+func (cfg Config) withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) (err error) {
 	say := &voice{w: c.App.ErrWriter}
 	log, err := newLogger(c, p, say)
 	if err != nil {

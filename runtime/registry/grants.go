@@ -163,6 +163,25 @@ func (r *Registry) LearnPinned(ctx context.Context, candidates []tool.Candidate)
 
 // Described returns what the version of a digest says about itself, as exported.
 func (r *Registry) Described(digest string) (tool.Description, error) {
+	def, err := r.known(digest)
+	if err != nil {
+		return tool.Description{}, err
+	}
+	return def.exported, nil
+}
+
+// Requested returns what the version of a digest asks for: what it says, and what
+// the functions that it imports would need.
+func (r *Registry) Requested(digest string) (tool.Requests, error) {
+	def, err := r.known(digest)
+	if err != nil {
+		return nil, err
+	}
+	return def.requests, nil
+}
+
+// known returns what came of admitting a digest, now or earlier.
+func (r *Registry) known(digest string) (*definition, error) {
 	r.mu.Lock()
 	v, known := r.verdicts[digest]
 	r.mu.Unlock()
@@ -171,9 +190,9 @@ func (r *Registry) Described(digest string) (tool.Description, error) {
 	}
 	switch {
 	case !known:
-		return tool.Description{}, fmt.Errorf("nothing is known about the version sha256:%.12s…", digest)
+		return nil, fmt.Errorf("nothing is known about the version sha256:%.12s…", digest)
 	case v.err != nil:
-		return tool.Description{}, v.err
+		return nil, v.err
 	}
-	return v.def.exported, nil
+	return v.def, nil
 }
