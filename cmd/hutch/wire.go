@@ -253,9 +253,10 @@ func (a *App) offer(ctx context.Context, found []tool.Candidate) (over <-chan st
 	return a.modules.Offer(ctx, all)
 }
 
-// note keeps and logs what serves now.
+// note keeps and logs what serves now. What served is kept also while hutch stops, or
+// else the version before would be the accepted one at the next start.
 func (a *App) note(ctx context.Context) {
-	a.pins.keep(ctx, a.modules.Modules)
+	a.pins.keep(context.WithoutCancel(ctx), a.modules.Modules)
 	a.logChanges()
 }
 
