@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/owner"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
@@ -57,6 +60,7 @@ func scriptProgram() program {
 //	logging FILE SAID ANSWER    make one that logs "look: \x1b[31m" before it answers
 //	stamp FILE MODULE SAID      write a description into a module, true or not
 //	unhex FILE DIGITS           make a file from hexadecimal digits
+//	owned                       wait until a process owns the state folder
 func TestScript(t *testing.T) {
 	command := workertest.Command(t)
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -77,7 +81,7 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex,
+			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,
 		},
 	})
 }
@@ -119,6 +123,22 @@ func cmdUnhex(ts *testscript.TestScript, _ bool, args []string) {
 	body, err := hex.DecodeString(strings.Join(args[1:], ""))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), body, 0o644))
+}
+
+func cmdOwned(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patientFor)
+	defer cancel()
+	for {
+		_, err := owner.Dial(ctx, filepath.Join(ts.Getenv("XDG_STATE_HOME"), "hutch"))
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("nobody owns it: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func cmdStamp(ts *testscript.TestScript, _ bool, args []string) {
