@@ -149,6 +149,27 @@ func TestRequireJail(t *testing.T) {
 	}
 }
 
+func TestAllowUnattendedGrants(t *testing.T) {
+	const file = "allow_unattended_grants: true\n"
+	for _, c := range []struct {
+		body string
+		args []string
+		want bool
+	}{
+		{"", nil, false},
+		{file, nil, true},
+		{"", []string{"--allow-unattended-grants"}, true},
+		{file, []string{"--allow-unattended-grants=false"}, false},
+	} {
+		if cfg, err := readConfig(t, c.body, nil, c.args...); err != nil || cfg.AllowUnattended != c.want {
+			t.Errorf("%+v: %v, %v", c, cfg.AllowUnattended, err)
+		}
+	}
+	if _, err := readConfig(t, "allow_unattended_grants: maybe\n", nil); err == nil {
+		t.Error("maybe is accepted")
+	}
+}
+
 func TestConfigFileIsReadOnlyIfNamed(t *testing.T) {
 	cfg, err := readConfig(t, "addr: 127.0.0.1:1\n", map[string]string{}, "--config", "")
 	if err != nil || cfg.Addr != defaultAddr {

@@ -243,9 +243,11 @@ func TestDecisionsAreChecked(t *testing.T) {
 		"approves a grant":   {change(func(d *decision) { d.Action = actionApprove }), http.StatusUnprocessableEntity, "changes no grant"},
 		"about two modules":  {change(func(d *decision) { d.Policy += "  other.wasm: {grant: {kv: {}}}\n" }), http.StatusUnprocessableEntity, "about something else"},
 		"about another":      {change(func(d *decision) { d.Module = "other.wasm" }), http.StatusUnprocessableEntity, "about something else"},
-		"a path":             {change(func(d *decision) { d.Module, d.Policy = "../x.wasm", strings.ReplaceAll(d.Policy, "note.wasm", "../x.wasm") }), http.StatusUnprocessableEntity, "x.wasm"},
-		"against another":    {change(func(d *decision) { d.Seen = "" }), http.StatusConflict, "meanwhile"},
-		"unattended":         {change(func(d *decision) { d.Unattended = true }), http.StatusForbidden, "not started with"},
+		"a path": {change(func(d *decision) {
+			d.Module, d.Policy = "../x.wasm", strings.ReplaceAll(d.Policy, "note.wasm", "../x.wasm")
+		}), http.StatusUnprocessableEntity, "x.wasm"},
+		"against another": {change(func(d *decision) { d.Seen = "" }), http.StatusConflict, "meanwhile"},
+		"unattended":      {change(func(d *decision) { d.Unattended = true }), http.StatusForbidden, "not started with"},
 	} {
 		if code, answer := s.send(t, c.body); code != c.code || !strings.Contains(answer, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, answer, c.code, c.want)

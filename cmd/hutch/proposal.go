@@ -255,9 +255,11 @@ func (pr *proposal) sheet() string {
 func (d *dossier) about(b *sheet) {
 	b.row("module", "%s, from %s", d.module.Name, d.module.Source)
 	b.row("version", "%s", d.now)
+	var tools []string
 	for _, t := range d.now.said.Tools {
-		b.row("tool", "%s: %s", t.Name, summaryOf(t))
+		tools = append(tools, t.Name+": "+summaryOf(t))
 	}
+	b.list("tool", few(tools, d.module))
 }
 
 // mostChanges is how many changes a question shows.

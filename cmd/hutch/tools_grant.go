@@ -201,7 +201,7 @@ func (pr *proposal) add(flag, spec string, more capability.Grant) error {
 }
 
 // askOpen asks for what the module leaves open.
-func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (http, secrets []string, err error) {
+func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (hosts, named []string, err error) {
 	for _, kind := range pr.now.asks.Open() {
 		if len(only) > 0 && !slices.Contains(only, kind) || slices.Contains(pr.entry.Grant.Kinds(), kind) {
 			continue
@@ -209,9 +209,9 @@ func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (
 		question, into := "", (*[]string)(nil)
 		switch kind {
 		case "http":
-			question, into = "%s asks for http and leaves open where to. Which hosts, such as example.org or POST:https://api.example.org/v1? (none)", &http
+			question, into = "%s asks for http and leaves open where to. Which hosts, such as example.org or POST:https://api.example.org/v1? (none)", &hosts
 		case "secrets":
-			question, into = "%s asks for secrets and leaves open which. Which, as NAME@HOST? (none)", &secrets
+			question, into = "%s asks for secrets and leaves open which. Which, as NAME@HOST? (none)", &named
 		default:
 			continue
 		}
@@ -221,7 +221,7 @@ func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (
 		}
 		*into = strings.Fields(strings.ReplaceAll(answer, ", ", " "))
 	}
-	return http, secrets, nil
+	return hosts, named, nil
 }
 
 // worthwhile refuses to decide about a module that leaves open all that it asks for
