@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"filippo.io/age"
@@ -94,6 +96,28 @@ func (c *ageCodec) identities() ([]age.Identity, error) {
 		return nil, errors.New("identity file: it is not one as age-keygen writes it")
 	}
 	return identities, nil
+}
+
+// NewIdentity makes a file with a new key for the encrypted file. What is there
+// already is not replaced.
+func NewIdentity(path string) error {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return withoutPath(err)
+	}
+	err = locked(path, func() error {
+		if _, err := os.Lstat(path); err == nil {
+			return errors.New("it is there already")
+		}
+		return writePrivate(path, fmt.Appendf(nil, "# public key: %s\n%s\n", id.Recipient(), id))
+	})
+	if err != nil {
+		return fmt.Errorf("identity file: %w", err)
+	}
+	return nil
 }
 
 // encode encrypts to all keys of the identity file. A file that others can open

@@ -220,3 +220,41 @@ func TestBothFiles(t *testing.T) {
 	rewrite(t, o.AgeIdentity, id.String()+"\n")
 	wantValue(t, v, "fresh", "encrypted-two")
 }
+
+// A secret that is to be encrypted is nowhere else any more.
+func TestEncrypt(t *testing.T) {
+	identity := filepath.Join(t.TempDir(), "below", "identity")
+	if err := secrets.NewIdentity(identity); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(identity)
+	if err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Fatalf("%v, mode %v", err, info.Mode())
+	}
+	if err := secrets.NewIdentity(identity); err == nil || err.Error() != "identity file: it is there already" {
+		t.Errorf("a key was replaced: %v", err)
+	}
+	o := secrets.Options{File: put(t, "# mine\ntoken=plain-one\nother=plain-two\n"), AgeFile: filepath.Join(t.TempDir(), "new.age"), AgeIdentity: identity}
+	v := open(t, o)
+	if err := v.Encrypt("token", "encrypted-one"); err != nil {
+		t.Fatal(err)
+	}
+	wantValue(t, v, "token", "encrypted-one")
+	if raw, err := os.ReadFile(o.File); err != nil || string(raw) != "# mine\nother=plain-two\n" {
+		t.Errorf("plain file: %q, %v", raw, err)
+	}
+	wantValue(t, open(t, o), "token", "encrypted-one")
+	if text, n := v.Redactor().Text("plain-one"); n != 1 {
+		t.Errorf("Text = %q: what was there before is still redacted", text)
+	}
+	for name, value := range map[string]string{"": "encrypted-two", "token": "short", "redacted": "redacted"} {
+		if err := v.Encrypt(name, value); err == nil {
+			t.Errorf("Encrypt(%q, %q): accepted", name, value)
+		}
+	}
+	plain := vault(t, "token=plain-one")
+	if err := plain.Encrypt("token", "encrypted-one"); err == nil || !strings.Contains(err.Error(), "there is no encrypted file") {
+		t.Errorf("Encrypt without a file: %v", err)
+	}
+	wantValue(t, plain, "token", "plain-one")
+}

@@ -158,7 +158,7 @@ func readLines(text []byte) (lines []line, err error) {
 			names[l.name] = number
 		}
 		if err != nil && len(findings) < maxFindings {
-			findings = append(findings, fmt.Errorf("line %d: %w", number, err))
+			findings = append(findings, &lineError{number, err})
 		}
 	}
 	if len(names) > maxSecrets {
@@ -166,6 +166,15 @@ func readLines(text []byte) (lines []line, err error) {
 	}
 	return lines, errors.Join(findings...)
 }
+
+// lineError is what is wrong with one line.
+type lineError struct {
+	line int
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+func (e *lineError) Unwrap() error { return e.err }
 
 func readLine(text string) (line, error) {
 	trimmed := strings.TrimSpace(text)
@@ -177,7 +186,7 @@ func readLine(text string) (line, error) {
 		return line{}, errors.New("no equals sign: a line is name=value")
 	}
 	name = strings.TrimSpace(name)
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return line{}, err
 	}
 	l := line{text: text, name: name, value: strings.TrimSpace(value)}
@@ -243,7 +252,8 @@ func written(value string) string {
 	return string(quoted)
 }
 
-func checkName(name string) error {
+// CheckName refuses what no secret can be called.
+func CheckName(name string) error {
 	if name == "" || len(name) > maxName || strings.Trim(name, nameChars) != "" || strings.Trim(name[:1], "_-") == "" {
 		return fmt.Errorf("a secret's name is letters, digits, _ and -, at most %d, a letter or digit first", maxName)
 	}

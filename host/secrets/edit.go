@@ -13,7 +13,7 @@ var ErrUnset = errors.New("the secret is not set")
 // the file that has it already, else into the encrypted file if there is one, else
 // into the plain one.
 func (v *Vault) Set(name, value string) error {
-	if err := errors.Join(checkName(name), checkValue(value)); err != nil {
+	if err := errors.Join(CheckName(name), checkValue(value)); err != nil {
 		return err
 	}
 	return v.change(name, func() error {
@@ -26,13 +26,48 @@ func (v *Vault) Set(name, value string) error {
 	})
 }
 
-// place returns the document that a secret is to be written to.
-func (v *Vault) place(name, value string) (*document, error) {
+// Encrypt is [Vault.Set] into the encrypted file, wherever the secret was; the plain
+// one no longer has it.
+func (v *Vault) Encrypt(name, value string) error {
+	if err := errors.Join(CheckName(name), checkValue(value)); err != nil {
+		return err
+	}
+	return v.change(name, func() error {
+		if err := v.fits(name, value); err != nil {
+			return err
+		}
+		if v.target == nil || v.target.source != AgeFile {
+			return errors.New("there is no encrypted file: name an identity file that opens it, or set a passphrase")
+		}
+		if _, err := v.target.write(name, value); err != nil {
+			return err
+		}
+		for _, d := range v.files {
+			if d == v.target {
+				continue
+			}
+			if _, err := d.write(name, ""); err != nil {
+				return fmt.Errorf("it is encrypted, and not taken out of the %s, which goes first: %w", d.source, err)
+			}
+		}
+		return nil
+	})
+}
+
+// fits refuses a value that would be seen in what stands in for values.
+func (v *Vault) fits(name, value string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err := checkMarkers(append(v.all(v.live.Load().values), Hide(name, value))); err != nil {
+	return checkMarkers(append(v.all(v.live.Load().values), Hide(name, value)))
+}
+
+// place returns the document that a secret is to be written to.
+func (v *Vault) place(name, value string) (*document, error) {
+	if err := v.fits(name, value); err != nil {
 		return nil, err
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	for _, d := range v.files {
 		if _, ok := d.values[name]; ok {
 			return d, nil
@@ -47,7 +82,7 @@ func (v *Vault) place(name, value string) (*document, error) {
 // Remove forgets a secret, in all files that have it; it is out of use when
 // Remove returns. The error wraps [ErrUnset] if no file has it.
 func (v *Vault) Remove(name string) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	return v.change(name, func() error {

@@ -138,7 +138,7 @@ func readEnvironment(environ []string) (map[string]Value, error) {
 			continue
 		}
 		name := strings.ToLower(rest)
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return nil, fmt.Errorf("environment: a variable that begins with %s: %w", EnvPrefix, err)
 		}
 		if err := checkValue(text); err != nil {
@@ -251,6 +251,47 @@ func (v *Vault) Get(name string) (Value, bool) {
 func (v *Vault) Err() error {
 	v.refresh()
 	return v.live.Load().err
+}
+
+// Problem is one thing that is wrong with the files.
+type Problem struct {
+	Source Source // empty if it is about several
+	Line   int    // 0 if it is about no line
+	Text   string
+}
+
+// Problems lists what [Vault.Err] says, one by one. It says nothing about values.
+func (v *Vault) Problems() (all []Problem) {
+	if v.Err() == nil {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, d := range v.files {
+		all = append(all, d.problems()...)
+	}
+	if len(all) == 0 { // the files are right, and do not go together
+		all = []Problem{{Text: v.live.Load().err.Error()}}
+	}
+	return all
+}
+
+func (d *document) problems() (all []Problem) {
+	if d.err == nil {
+		return nil
+	}
+	wrong := []error{d.err}
+	if joined := (interface{ Unwrap() []error })(nil); errors.As(errors.Unwrap(d.err), &joined) {
+		wrong = joined.Unwrap()
+	}
+	for _, err := range wrong {
+		p := Problem{Source: d.source, Text: err.Error()}
+		if at := (*lineError)(nil); errors.As(err, &at) {
+			p.Line, p.Text = at.line, at.err.Error()
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // Listed is one secret of a list.

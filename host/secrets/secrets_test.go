@@ -397,3 +397,27 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// Everything that is wrong is told with its place, and nothing of a value.
+func TestProblems(t *testing.T) {
+	if got := vault(t, "token=hunter2hunter2").Problems(); got != nil {
+		t.Errorf("nothing is wrong: %v", got)
+	}
+	o := secrets.Options{File: put(t, "token=hunter2hunter2\nempty=\n# ok\nhunter2hunter2\n"), AgeFile: put(t, "hunter2hunter2"), AgeIdentity: put(t, x25519(t).String())}
+	v, err := secrets.Open(o)
+	if v == nil || err == nil {
+		t.Fatalf("Open: %v", err)
+	}
+	want := []secrets.Problem{
+		{Source: secrets.File, Line: 2, Text: "the value is empty: leave the secret out, or remove it"},
+		{Source: secrets.File, Line: 4, Text: "no equals sign: a line is name=value"},
+		{Source: secrets.AgeFile, Text: "secrets in the age file: it is not encrypted with age"},
+	}
+	if got := v.Problems(); !slices.Equal(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	v, _ = secrets.Open(secrets.Options{File: put(t, "a=redacted\n")})
+	if got := v.Problems(); len(got) != 1 || got[0].Source != "" || !strings.HasPrefix(got[0].Text, "secret a: its value is part of ") {
+		t.Errorf("files that do not go together: %+v", got)
+	}
+}
