@@ -27,9 +27,9 @@ import (
 	"github.com/hutch-run/hutch/runtime/owner"
 )
 
-// keeper is a module whose tools write and read its storage: what they are given is
+// keeperModule is a module whose tools write and read its storage: what they are given is
 // the operation's body.
-func keeper() []byte {
+func keeperModule() []byte {
 	return dialecttest.Module{
 		Tools:    []tool.Spec{dialecttest.Spec("set"), dialecttest.Spec("get")},
 		Requests: tool.Requests{"kv": json.RawMessage(`[{"max":"512MiB","reason":"keeps what it is given"}]`)},
@@ -41,7 +41,7 @@ func keeper() []byte {
 // keeper keep so much.
 func keeperFolder(t *testing.T, most string) string {
 	t.Helper()
-	module := keeper()
+	module := keeperModule()
 	dir := folderWith(t, map[string][]byte{"keeper.wasm": module, "e.wasm": fixedLoop()})
 	must(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))
 	policy := fmt.Sprintf("version: 1\nmodules:\n  keeper.wasm:\n    digest: sha256:%x\n    grant: {kv: {max: %s}}\n", sha256.Sum256(module), most)

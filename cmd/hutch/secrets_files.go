@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 
 	"github.com/hutch-run/hutch/host/secrets"
 )
@@ -39,8 +36,7 @@ func (cfg Config) sealed() bool {
 	if cfg.Secrets.opened() || cfg.Secrets.AgeFile == "" {
 		return false
 	}
-	_, err := os.Lstat(cfg.Secrets.AgeFile)
-	return !errors.Is(err, fs.ErrNotExist)
+	return isThere(cfg.Secrets.AgeFile)
 }
 
 // checkSecretPlaces refuses secrets, and what opens them, in a folder that modules
