@@ -32,7 +32,7 @@ examples:
 		Commands: []*cli.Command{
 			serveCommand(p), mcpCommand(p), toolsCommand(p),
 			secretsCommand(p), newCommand(p), buildCommand(p), testCommand(p),
-			doctorCommand(p), versionCommand(p),
+			configCommand(p), doctorCommand(p), versionCommand(p),
 		},
 		Reader:                    p.stdin,
 		Writer:                    p.stdout,

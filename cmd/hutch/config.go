@@ -37,7 +37,7 @@ type Config struct {
 	Addr string
 	// RequireJail runs modules in fully jailed workers or not at all.
 	RequireJail bool
-	// Secrets says where secrets are kept; its AgeFile is empty while nothing opens it.
+	// Secrets says where secrets are kept.
 	Secrets secretFiles
 	// Log is the level of the log, empty for the command's own.
 	Log string
@@ -47,7 +47,8 @@ type Config struct {
 	given map[string]given
 }
 
-// secretFiles says where secrets are kept, all paths absolute.
+// secretFiles says where secrets are kept, all paths absolute. AgeFile is not used
+// unless it is opened by one of the last two.
 type secretFiles struct {
 	File, AgeFile, AgeIdentity string
 	Passphrase                 secrets.Value
@@ -232,7 +233,9 @@ func (cfg *Config) finish(env func(string) string) (wrong []error) {
 			wrong = append(wrong, usagef("%s %s: %w", f.key, quoted(*f.path), err))
 		}
 		*f.path = abs
-		cfg.settle(f.key, abs)
+		if f.key != keyAgeFile || cfg.Secrets.opened() {
+			cfg.settle(f.key, abs)
+		}
 	}
 	return append(wrong, cfg.checkPlaces()...)
 }
@@ -249,7 +252,7 @@ func (cfg *Config) checkPlaces() (wrong []error) {
 	if cfg.Secrets.opened() {
 		return wrong
 	}
-	if g := cfg.given[keyAgeFile]; g.source != sourceDefault {
+	if g := cfg.given[keyAgeFile]; g.at != "" {
 		wrong = append(wrong, usagef("%s: nothing opens the encrypted secrets: name an identity as %s, or set %s", g.at, keyIdentity, envPassphrase))
 	}
 	return wrong

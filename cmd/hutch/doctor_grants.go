@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 
 	"github.com/hutch-run/hutch/host/capability"
 )
@@ -34,17 +32,20 @@ func checkPolicy(_ context.Context, who patient) []finding {
 }
 
 // checkSecrets says whether secrets can be used, and how many there are.
-func checkSecrets(_ context.Context, who patient) []finding {
-	file := who.cfg.Secrets.File
-	vault, err := openVault(who.cfg, who.p, slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = vault.Err()
+func checkSecrets(_ context.Context, who patient) (all []finding) {
+	for _, m := range who.cfg.secretMistakes(who.p) {
+		do := m.Do
+		if do == "" && m.Where != "" {
+			do = "correct " + shellWord(m.Where) + ", which only you may read: mode 0600"
+		}
+		all = append(all, finding{"secrets", verdictFail, m.String(), do})
 	}
-	if err != nil {
-		return []finding{{"secrets", verdictFail, err.Error(), "correct " + shellWord(file) + ", which only you may read: mode 0600"}}
+	vault, err := openVault(who.cfg, who.p, slog.New(slog.DiscardHandler))
+	if len(all) > 0 || err != nil {
+		return all
 	}
 	found := plural(len(vault.Names()), "secret", "secrets")
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+	if file := who.cfg.Secrets.File; !isThere(file) {
 		found += "; " + file + " is not there"
 	}
 	return []finding{{"secrets", verdictOK, found, ""}}

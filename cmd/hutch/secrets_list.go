@@ -62,8 +62,8 @@ func runSecretsList(c *cli.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range k.vault.Problems() {
-		k.say.line("warning: %s", k.cfg.secretProblem(problem))
+	for _, m := range k.cfg.problemsIn(k.vault) {
+		k.say.line("warning: %s", m)
 	}
 	rows := listSecrets(known, k.users(p))
 	if c.Bool(flagJSON) {
@@ -77,16 +77,15 @@ func runSecretsList(c *cli.Context, p program) error {
 	return printSecrets(c.App.Writer, rows)
 }
 
-// secretProblem is one line about a file of secrets.
-func (cfg Config) secretProblem(p secrets.Problem) string {
-	at := map[secrets.Source]string{secrets.File: cfg.Secrets.File, secrets.AgeFile: cfg.Secrets.AgeFile}[p.Source]
-	switch {
-	case p.Line > 0:
-		return fmt.Sprintf("%s:%d: %s", at, p.Line, p.Text)
-	case at != "":
-		return at + ": " + p.Text
+// secretFile is the path of a source that is one.
+func (cfg Config) secretFile(s secrets.Source) string {
+	switch s {
+	case secrets.File:
+		return cfg.Secrets.File
+	case secrets.AgeFile:
+		return cfg.Secrets.AgeFile
 	}
-	return p.Text
+	return ""
 }
 
 // listSecrets makes one row for each secret that is set or that somebody may use,

@@ -143,6 +143,7 @@ func (g given) place(key string) string {
 // put gives a setting a value. Nothing is an error: it would mean the default to one
 // person, and nothing at all to another.
 func (cfg *Config) put(s setting, g given, env func(string) string) (err error) {
+	cfg.given[s.key] = g // also if it is wrong, so that it can be shown
 	if slices.Contains(g.values, "") {
 		return errors.New("empty")
 	}
@@ -154,11 +155,8 @@ func (cfg *Config) put(s setting, g given, env func(string) string) (err error) 
 			}
 		}
 	}
-	if err := s.set(cfg, g.values); err != nil {
-		return err
-	}
 	cfg.given[s.key] = g
-	return nil
+	return s.set(cfg, g.values)
 }
 
 // settle notes what a setting has become that nobody gave a value.

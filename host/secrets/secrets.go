@@ -280,8 +280,8 @@ func (d *document) problems() (all []Problem) {
 	if d.err == nil {
 		return nil
 	}
-	wrong := []error{d.err}
-	if joined := (interface{ Unwrap() []error })(nil); errors.As(errors.Unwrap(d.err), &joined) {
+	wrong := []error{errors.Unwrap(d.err)} // which says where, as the problem does
+	if joined := (interface{ Unwrap() []error })(nil); errors.As(wrong[0], &joined) {
 		wrong = joined.Unwrap()
 	}
 	for _, err := range wrong {

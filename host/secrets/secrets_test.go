@@ -411,7 +411,7 @@ func TestProblems(t *testing.T) {
 	want := []secrets.Problem{
 		{Source: secrets.File, Line: 2, Text: "the value is empty: leave the secret out, or remove it"},
 		{Source: secrets.File, Line: 4, Text: "no equals sign: a line is name=value"},
-		{Source: secrets.AgeFile, Text: "secrets in the age file: it is not encrypted with age"},
+		{Source: secrets.AgeFile, Text: "it is not encrypted with age"},
 	}
 	if got := v.Problems(); !slices.Equal(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Help has every setting with its default, what is allowed, an example, and all ways
+// to give it; and what it shows as a file is one.
+func TestHelpHasEverySetting(t *testing.T) {
+	cmd := configCommand(scriptProgram())
+	help := settingsHelp()
+	if !strings.Contains(cmd.Description, help) {
+		t.Error("the help of config lacks the settings")
+	}
+	for _, s := range settings() {
+		for _, part := range []string{s.means, s.allowed, "default: " + s.fallback, s.env, s.flag, s.example} {
+			if part == "" && (s.flag != "" || s.apart == "") && part != s.flag {
+				t.Errorf("%s says too little: %+v", s.key, s)
+			}
+			if !strings.Contains(help, part) {
+				t.Errorf("help lacks %q of %s", part, s.key)
+			}
+		}
+	}
+	cfg, err := readConfig(t, help+"\n", nil)
+	if err != nil {
+		t.Fatalf("what help shows is no configuration: %v", err)
+	}
+	for _, s := range settings() {
+		if g := cfg.given[s.key]; s.apart == "" && g.source != sourceFile {
+			t.Errorf("the file that help shows lacks %s", s.key)
+		}
+	}
+}
