@@ -219,7 +219,7 @@ func TestNotesSurviveARestart(t *testing.T) {
 		t.Errorf("after a restart: %s", got)
 	}
 	end()
-	if got, err := typed(t, cfg, p, "tools", "call", "note_get", `{"id":1}`); err != nil || !strings.Contains(got, `"text":"the Moon pulls"`) {
+	if got, err := printed(t, cfg, p, "tools", "call", "note_get", `{"id":1}`); err != nil || !strings.Contains(got, `"text":"the Moon pulls"`) {
 		t.Errorf("by hand: %s, %v", got, err)
 	}
 }

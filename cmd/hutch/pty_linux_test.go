@@ -20,16 +20,24 @@ type screen struct {
 	seen bytes.Buffer
 }
 
-// newScreen opens a terminal on which somebody types.
-func newScreen(t *testing.T, typed string) *screen {
+// openPTY opens a terminal: what is written to ctrl is typed at it, and what it
+// shows is read there.
+func openPTY(t *testing.T) (ctrl, tty *os.File) {
 	t.Helper()
-	ctrl, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	ctrl, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	must(t, err)
 	must(t, unix.IoctlSetPointerInt(int(ctrl.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(ctrl.Fd()), unix.TIOCGPTN)
 	must(t, err)
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	must(t, err)
+	return ctrl, tty
+}
+
+// newScreen opens a terminal on which somebody types.
+func newScreen(t *testing.T, typed string) *screen {
+	t.Helper()
+	ctrl, tty := openPTY(t)
 	s := &screen{tty: tty, ctrl: ctrl, read: make(chan struct{})}
 	go func() {
 		defer close(s.read)
@@ -44,7 +52,7 @@ func newScreen(t *testing.T, typed string) *screen {
 			}
 		}
 	}()
-	_, err = ctrl.WriteString(typed)
+	_, err := ctrl.WriteString(typed)
 	must(t, err)
 	return s
 }

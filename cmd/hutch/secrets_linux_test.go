@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,23 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// terminal opens a terminal: what is written to person is typed at it, and what it
-// shows is read there.
-func terminal(t *testing.T) (person, tty *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no terminals here: %v", err)
-	}
-	must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	must(t, err)
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
-	t.Cleanup(func() { _, _ = person.Close(), tty.Close() })
-	return person, tty
-}
 
 func awaitEcho(t *testing.T, tty *os.File, want bool) {
 	t.Helper()
@@ -52,7 +34,8 @@ func awaitEcho(t *testing.T, tty *os.File, want bool) {
 func TestSecretsAreTypedUnseen(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		dir := t.TempDir()
-		person, tty := terminal(t)
+		person, tty := openPTY(t)
+		t.Cleanup(func() { _, _ = person.Close(), tty.Close() })
 		p := prepared(t, dir, "secrets", "set", "token")
 		must(t, p.stdin.Close())
 		var said strings.Builder

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,15 +13,11 @@ import (
 	"github.com/hutch-run/hutch/runtime/owner"
 )
 
-// typed runs a command on the folders of a configuration, and returns what it printed.
-func typed(t *testing.T, cfg Config, p program, args ...string) (string, error) {
+// printed is what a command prints that is typed for the folders of a configuration.
+func printed(t *testing.T, cfg Config, p program, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	p.name, p.stdin, p.stdout, p.stderr = "hutch", io.NopCloser(strings.NewReader("")), unclosed{&out}, unclosed{io.Discard}
-	p.env, p.environ = func(string) string { return "" }, func() []string { return nil }
-	args = append([]string{"hutch"}, append(args, "--state", cfg.State, "--tools", cfg.Tools[0])...)
-	err := runCommand(t.Context(), args, p)
-	return out.String(), err
+	out, _, err := typed(t, cfg, p, "", nil, append(args, "--tools", cfg.Tools[0])...)
+	return out, err
 }
 
 // What a tool keeps is the same for everybody at this machine: a command by hand,
@@ -38,7 +32,7 @@ func TestCommandsKeepValues(t *testing.T) {
 	s.awaitListed(t, "note", true)
 	version := func(want string) {
 		t.Helper()
-		out, err := typed(t, cfg, p, "tools", "call", "note")
+		out, err := printed(t, cfg, p, "tools", "call", "note")
 		if err != nil || !strings.Contains(out, `"version":`+want) {
 			t.Errorf("got %s, %v, want version %s", out, err, want)
 		}
