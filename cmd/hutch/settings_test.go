@@ -103,7 +103,14 @@ func TestFlagsAndSettingsAgree(t *testing.T) {
 				}
 				at := slices.IndexFunc(known, func(s setting) bool { return s.flag == f.Names()[0] })
 				m := variable.FindStringSubmatch(doc.GetUsage())
-				if at < 0 && m != nil && m[1] != envConfig || at >= 0 && (m == nil || m[1] != known[at].env) {
+				says, want := "", ""
+				if m != nil && m[1] != envConfig {
+					says = m[1]
+				}
+				if at >= 0 {
+					want = known[at].env
+				}
+				if says != want {
 					t.Errorf("%s --%s: %s", cmd.FullName(), f.Names()[0], doc.GetUsage())
 				}
 			}
