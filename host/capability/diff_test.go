@@ -99,7 +99,7 @@ func TestLeastRulesLetThroughWhatWasSeen(t *testing.T) {
 	var seen []Request
 	for _, c := range []struct{ method, url string }{
 		{"GET", "https://a.test/repos/x"}, {"POST", "https://a.test/repos/x/issues?q=1"}, {"GET", "https://A.test./repos/x"},
-		{"GET", "http://b.test:8080/"}, {"GET", "https://c.test/%2e%2e%2f"}, {"DELETE", "https://c.test"},
+		{"GET", "http://b.test:8080/"}, {"GET", "https://c.test/p/a%2Fb/c%20d"}, {"GET", "https://c.test/%2e%2e%2f"}, {"DELETE", "https://c.test"},
 		{"GET", "https://user@d.test/"}, {"BREW", "https://d.test/"}, {"GET", "gopher://d.test/"},
 	} {
 		u, err := url.Parse(c.url)

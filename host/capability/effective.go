@@ -32,48 +32,54 @@ type Effective struct {
 // the sizes, the rate and the private addresses that go for it. A denying rule
 // wins, then the rule with the most exact host, then the first.
 func (e Effective) HTTP(method string, u *url.URL) (HTTPRule, *Refusal) {
-	t, ok := targetOf(method, u)
-	if !ok {
-		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: "http: the URL has user information, or no host that is a plain name or address: write scheme, host and path, and nothing else"}
+	t, refusal := targetOf(method, u)
+	if refusal != nil {
+		return HTTPRule{}, refuse(refusal.Code, "http: %s", refusal.Text)
 	}
-	what := fmt.Sprintf("http: %s %s", abi.OneLine(method, 20), t.where())
-	rule, ok := e.granted(t)
-	switch {
-	case !e.ready:
-		return HTTPRule{}, e.denied(what)
-	case ok && rule.Approval == Deny:
-		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": denied by the policy"}
-	}
-	asked, requested := firstMatch(e.requested.HTTP, t)
-	switch {
-	case !requested || asked.Approval == Deny:
-		return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": the module never requested it, so no grant counts; its author adds it to the requests"}
-	case !ok:
-		return HTTPRule{}, e.undecided(t, what+": not granted"+e.grantedHosts())
-	case rule.Approval == Ask:
-		return HTTPRule{}, e.undecided(t, what+": the policy asks a person first, who cannot be asked here")
-	}
-	rule = rule.within(asked)
-	if e.narrows(kindHTTP) {
-		narrow, ok := firstMatch(e.tool.Grant.HTTP, t)
-		if !ok || narrow.Approval == Deny || narrow.Approval == Ask {
-			return HTTPRule{}, &Refusal{Code: abi.Denied, Text: what + ": not granted to this tool of the module; the operator edits its grant below tools in the policy"}
-		}
-		rule = rule.within(narrow)
+	rule, refusal := e.rule(t)
+	if refusal != nil {
+		refusal.Text = fmt.Sprintf("http: %s %s: %s", abi.OneLine(method, 20), t.where(), refusal.Text)
+		return HTTPRule{}, refusal
 	}
 	return rule, nil
 }
 
-func (e Effective) denied(what string) *Refusal {
-	why := e.refused
-	if why == "" {
-		why = "nothing is granted"
+// rule returns the rule that lets t through, or why none does.
+func (e Effective) rule(t target) (HTTPRule, *Refusal) {
+	rule, ok := firstMatch(e.entry.Grant.HTTP, t)
+	switch {
+	case !e.ready:
+		return rule, refuse(abi.Denied, "%s", e.why())
+	case ok && rule.Approval == Deny:
+		return rule, refuse(abi.Denied, "denied by the policy")
 	}
-	return &Refusal{Code: abi.Denied, Text: what + ": " + why}
+	asked, requested := firstMatch(e.requested.HTTP, t)
+	switch {
+	case !requested || asked.Approval == Deny:
+		return rule, refuse(abi.Denied, "the module never requested it, so no grant counts; its author adds it to the requests")
+	case !ok:
+		return rule, e.undecided(t, "not granted"+e.grantedHosts())
+	case rule.Approval == Ask:
+		return rule, e.undecided(t, "the policy asks a person first, who cannot be asked here")
+	}
+	rule = rule.within(asked)
+	if !e.narrows(kindHTTP) {
+		return rule, nil
+	}
+	narrow, ok := firstMatch(e.tool.Grant.HTTP, t)
+	if !ok || narrow.Approval.stricter(Allow) {
+		return rule, refuse(abi.Denied, "not granted to this tool of the module; the operator edits its grant below tools in the policy")
+	}
+	return rule.within(narrow), nil
 }
 
-// granted returns the rule of the module's grant that decides about t.
-func (e Effective) granted(t target) (HTTPRule, bool) { return firstMatch(e.entry.Grant.HTTP, t) }
+// why says why nothing is allowed.
+func (e Effective) why() string {
+	if e.refused == "" {
+		return "nothing is granted"
+	}
+	return e.refused
+}
 
 // firstMatch returns the rule that decides: one that denies, else the one with
 // the most exact host, else the first. A rule without a host is an open request.
@@ -285,7 +291,7 @@ func (e Effective) Allows(op abi.Op) *Refusal {
 	case has:
 		return nil
 	case !e.ready:
-		return e.denied(string(op))
+		return refuse(abi.Denied, "%s: %s", op, e.why())
 	}
 	return e.decidable(fmt.Sprintf("%s: %s is not granted", op, kind), command("grant", e.module))
 }

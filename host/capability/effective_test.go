@@ -136,8 +136,8 @@ func TestS01_HTTPIsDeniedByDefault(t *testing.T) {
 		{"GET", "https://d.e.w.test/", "asks a person"},
 		{"GET", "http://b.test/", "the module never requested it"},
 		{"GET", "https://b.test:22/", "http: GET https://b.test:22: the module never requested it"},
-		{"GET", "https://u@b.test/", "user information"},
-		{"GET", "https://2130706433/", "no host that is a plain name"},
+		{"GET", "https://u@b.test/", "a user in the URL"},
+		{"GET", "https://2130706433/", "no name ends in a number"},
 		{"GET", "https://169.254.169.254/", "the module never requested it"},
 	} {
 		rule, refused := e.HTTP(c.method, at(t, c.url))

@@ -3,10 +3,13 @@ package capability
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hutch-run/hutch/host/address"
 )
 
 // The kinds of grants, as a policy spells them and in its order.
@@ -169,10 +172,11 @@ func (r HTTPRule) unreachable() (host, why string) {
 		}
 		return "", ""
 	}
-	for _, p := range r.AllowPrivate {
-		if localName(r.Host) && p.Overlaps(loopback4) || localName(r.Host) && p.Overlaps(loopback6) || contained(r.Host, p) {
-			return "", ""
-		}
+	if addr, err := netip.ParseAddr(r.Host); err == nil && address.Permits(addr, r.AllowPrivate, nil) {
+		return "", ""
+	}
+	if localName(r.Host) && slices.ContainsFunc(r.AllowPrivate, leadsHere) {
+		return "", ""
 	}
 	return r.Host, "it is not public: name its address in allow_private"
 }
@@ -194,12 +198,14 @@ func (r HTTPRule) shadow(earlier HTTPRule, i int) string {
 }
 
 func parsePath(text string) (string, error) {
+	text = strings.ReplaceAll(text, "%2f", "%2F")
 	clean := path.Clean(text)
 	if strings.HasSuffix(text, "/") && clean != "/" {
 		clean += "/"
 	}
-	if text[0] != '/' || text != clean || strings.ContainsAny(text, "?#%\\*; \t") {
-		return "", errors.New("a path begins with /, has no .. or // and no ?, #, %, *, ; or space; it stands for all that lies below")
+	plain := strings.ReplaceAll(text, "%2F", "/")
+	if text[0] != '/' || text != clean || strings.ContainsAny(plain, "?#%\\*; \t") || hidesSegments(text, plain) {
+		return "", errors.New("a path begins with /, has no .. or // and no ?, #, *, ;, space, or % but for a slash inside a segment (%2F); it stands for all that lies below")
 	}
 	return text, nil
 }

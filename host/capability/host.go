@@ -2,11 +2,19 @@ package capability
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+
+	"github.com/hutch-run/hutch/host/address"
 )
+
+// maxHostBytes is how long a host may be as it is written: encoding a long one in
+// other scripts takes quadratic time.
+const maxHostBytes = 512
 
 // anyHost is the rule for every public address.
 const anyHost = "*"
@@ -22,6 +30,12 @@ var profile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.BidiR
 // refused: numbers of another base or with parts left out (a resolver might
 // answer), IPv4 inside IPv6, zones.
 func CanonicalHost(s string) (string, error) {
+	if len(s) > maxHostBytes {
+		return "", fmt.Errorf("%d bytes: a name has at most 253 characters, and %d bytes where it is not ASCII", len(s), maxHostBytes)
+	}
+	if !utf8.ValidString(s) { // behind an encoding
+		return "", errors.New("a name is UTF-8")
+	}
 	bare, bracketed := strings.CutPrefix(s, "[")
 	if bracketed {
 		if bare, bracketed = strings.CutSuffix(bare, "]"); !bracketed {
@@ -146,7 +160,7 @@ func hostMatches(pattern, host string) bool {
 		return publicLooking(host)
 	case wild:
 		label, ok := strings.CutSuffix(host, suffix)
-		return ok && label != "" && !strings.Contains(label, ".")
+		return ok && !strings.Contains(label, ".") // nothing canonical begins with a dot
 	}
 	return pattern == host
 }
@@ -164,7 +178,7 @@ func hostCovers(pattern, other string) bool {
 // public. Where a name leads is checked when it is resolved.
 func publicLooking(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
-		return !special(addr)
+		return address.Public(addr)
 	}
 	return !localName(host)
 }

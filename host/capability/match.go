@@ -3,9 +3,7 @@ package capability
 import (
 	"net/netip"
 	"net/url"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -64,92 +62,82 @@ func (r HTTPRule) asksFor(t target) bool {
 }
 
 // Match reports whether the rule is about a request: scheme, host, port, method
-// and path are all its own. A URL with user information never matches, nor does
-// one whose host has no canonical form. Whether the host's address is public is
-// checked where it is resolved.
+// and path are all its own. The URL is brought into its canonical form first (see
+// [ParseURL]); one that has none never matches. Whether the host's address is
+// public is checked where it is resolved.
+//
+// A rule with paths is about a path if it lies below one of them as it is written,
+// cut at the slashes that are not encoded: then it does so however a server reads
+// it. A rule that denies or asks is about a path if some server could read it so.
 func (r HTTPRule) Match(method string, u *url.URL) bool {
-	t, ok := targetOf(method, u)
-	return ok && r.matches(t)
+	t, refusal := targetOf(method, u)
+	return refusal == nil && r.matches(t)
 }
 
-// A target is a request as rules see it.
-type target struct {
-	method, scheme, host string
-	port                 int
-	path                 string
-}
-
-// targetOf reads a URL. It takes Host apart once more: a URL that was built by
-// hand may say one thing and be dialled as another.
-func targetOf(method string, u *url.URL) (t target, ok bool) {
-	if u == nil || u.User != nil || u.Opaque != "" || u.Host == "" {
-		return t, false
-	}
-	host, port := u.Hostname(), u.Port()
-	written := host
-	if strings.Contains(host, ":") {
-		written = "[" + host + "]"
-	}
-	if port != "" {
-		written += ":" + port
-	}
-	if written != u.Host {
-		return t, false
-	}
-	t = target{method: method, scheme: u.Scheme, port: defaultPort(u.Scheme), path: u.EscapedPath()}
-	var err error
-	if t.host, err = CanonicalHost(host); err != nil {
-		return t, false
-	}
-	if port != "" {
-		t.port, err = parsePort(port)
-	}
-	return t, err == nil && t.port != 0
+func targetOf(method string, u *url.URL) (target, *Refusal) {
+	t, _, refusal := readURL(u)
+	t.method = method
+	return t, refusal
 }
 
 func (r HTTPRule) matches(t target) bool {
 	return r.Host != "" && t.scheme == r.scheme() && slices.Contains(r.methods(), t.method) &&
-		slices.Contains(r.ports(), t.port) && hostMatches(r.Host, t.host) && pathsMatch(r.Paths, t.path)
+		slices.Contains(r.ports(), t.port) && hostMatches(r.Host, t.host) && r.pathMatches(t.path)
 }
 
-// pathsMatch reports whether an escaped path lies below one of the prefixes, both
-// as it is written and after cleaning, so that it does so for a server that cleans
-// and for one that does not.
-func pathsMatch(prefixes []string, escaped string) bool {
-	if len(prefixes) == 0 {
+func (r HTTPRule) pathMatches(escaped string) bool {
+	switch {
+	case len(r.Paths) == 0:
 		return true
+	case r.Approval.stricter(Allow):
+		return mayBeBelow(r.Paths, escaped)
 	}
-	plain, err := url.PathUnescape(escaped)
-	if err != nil || ambiguousPath(escaped, plain) {
-		return false
-	}
-	if plain == "" {
-		plain = "/"
-	}
-	cleaned := path.Clean(plain)
-	if strings.HasSuffix(plain, "/") && cleaned != "/" {
-		cleaned += "/"
-	}
-	return slices.ContainsFunc(prefixes, func(prefix string) bool {
-		return below(prefix, plain) && below(prefix, cleaned)
-	})
+	return pathsMatch(r.Paths, escaped)
 }
 
-// ambiguousPath reports whether servers read a path differently: separators or
-// percent signs that are escaped, backslashes, dots with parameters.
-func ambiguousPath(escaped, plain string) bool {
-	lower := strings.ToLower(escaped)
-	for _, s := range []string{"%2f", "%5c", "%25", "\\", "%00"} {
-		if strings.Contains(lower, s) {
+// pathsMatch reports whether an escaped path lies below one of the prefixes. What
+// stands behind a prefix may be decoded again and again without leaving it, since
+// no dot segments hide there and a prefix ends on the border of a segment.
+func pathsMatch(prefixes []string, escaped string) bool {
+	p := segmented(escaped)
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return below(prefix, p) })
+}
+
+// mayBeBelow reports whether some server could take a path for one below a prefix:
+// it may decode more than once, take a backslash for a slash and several slashes
+// for one, cut parameters off, and not tell upper from lower case.
+func mayBeBelow(prefixes []string, escaped string) bool {
+	for range maxEncodings + 1 {
+		p := loosely(escaped)
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return below(loosePrefix(prefix), p) }) {
 			return true
 		}
-	}
-	for segment := range strings.SplitSeq(plain, "/") {
-		if name, _, ok := strings.Cut(segment, ";"); ok && (name == "." || name == "..") {
-			return true
+		decoded, err := url.PathUnescape(escaped)
+		if err != nil || decoded == escaped {
+			return false
 		}
+		escaped = decoded
 	}
 	return false
+}
+
+// loosePrefix is loosely for what parsePath returned.
+func loosePrefix(prefix string) string {
+	return strings.ToLower(strings.ReplaceAll(prefix, "%2F", "/"))
+}
+
+// loosely returns how the most careless server reads a path, but for its escapes.
+func loosely(p string) string {
+	p = strings.ToLower(p)
+	var out strings.Builder
+	for segment := range strings.FieldsFuncSeq(p, isSeparator) {
+		name, _, _ := strings.Cut(segment, ";")
+		out.WriteString("/" + name)
+	}
+	if out.Len() == 0 || strings.HasSuffix(p, "/") || strings.HasSuffix(p, "\\") {
+		out.WriteByte('/')
+	}
+	return out.String()
 }
 
 // below reports whether p is prefix or lies below it, on a border of segments.
@@ -211,15 +199,3 @@ func prefixesCover(r, other HTTPRule) bool {
 func (a Approval) stricter(than Approval) bool { return a.rank() > than.rank() }
 
 func (a Approval) rank() int { return slices.Index([]Approval{Ask, Deny}, a) }
-
-// where names what a rule is about, for people.
-func (t target) where() string {
-	host := t.host
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if t.port != defaultPort(t.scheme) {
-		host += ":" + strconv.Itoa(t.port)
-	}
-	return t.scheme + "://" + host
-}

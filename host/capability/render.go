@@ -191,8 +191,8 @@ type Request struct {
 // that no rule could match are left out.
 func Least(requests []Request) (rules []HTTPRule) {
 	for _, q := range requests {
-		t, ok := targetOf(q.Method, q.URL)
-		if !ok || !slices.Contains(knownMethods(), q.Method) {
+		t, refusal := targetOf(q.Method, q.URL)
+		if refusal != nil || !slices.Contains(knownMethods(), q.Method) {
 			continue
 		}
 		one := t.rule()
@@ -222,12 +222,23 @@ func (t target) rule() HTTPRule {
 	if t.port != defaultPort(t.scheme) {
 		r.Ports = []int{t.port}
 	}
-	if plain, err := url.PathUnescape(t.path); err == nil && plain != "" {
-		if clean, err := parsePath(plain); err == nil && pathsMatch([]string{clean}, t.path) {
-			r.Paths = []string{clean}
-		}
-	}
+	r.Paths = []string{deepest(segmented(t.path))}
 	return r
+}
+
+// deepest returns the longest prefix of a path that a rule can name: the path
+// itself, or the folder that is left without what cannot be written.
+func deepest(p string) string {
+	if at := strings.Index(p, "//"); at >= 0 {
+		p = p[:at+1]
+	}
+	for p != "/" {
+		if clean, err := parsePath(p); err == nil && clean == p {
+			return p
+		}
+		p = p[:strings.LastIndexByte(strings.TrimSuffix(p, "/"), '/')+1]
+	}
+	return p
 }
 
 func sortedUnion(a, b []string) []string {

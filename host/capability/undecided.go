@@ -13,7 +13,7 @@ import (
 func (e Effective) undecided(t target, why string) *Refusal {
 	about, ok := t.flag()
 	if !ok {
-		return &Refusal{Code: abi.Denied, Text: why + "; no grant can name this method or scheme"}
+		return &Refusal{Code: abi.Denied, Text: why + "; no grant can name this method"}
 	}
 	return e.decidable(why, command("grant", e.module)+" --http "+about)
 }
@@ -41,5 +41,5 @@ func (t target) flag() (text string, ok bool) {
 	if addr, err := netip.ParseAddr(t.host); err == nil && addr.Is6() {
 		text = "'" + text + "'" // shells expand brackets
 	}
-	return text, slices.Contains(knownMethods(), t.method) && defaultPort(t.scheme) != 0
+	return text, slices.Contains(knownMethods(), t.method)
 }

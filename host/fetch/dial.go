@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hutch-run/hutch/host/address"
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
@@ -136,7 +137,7 @@ func (d *dialer) check(host string, found []netip.Addr) ([]netip.Addr, *Refused)
 	var four, six []netip.Addr
 	for _, a := range found {
 		switch a = a.Unmap(); {
-		case !d.c.table.permits(a, d.allowed, own):
+		case !address.Permits(a, d.allowed, own):
 		case a.Is4():
 			four = append(four, a)
 		default:
@@ -217,4 +218,21 @@ func (d *dialer) try(ctx context.Context, addr netip.AddrPort, done chan<- attem
 	if raw, a.err = d.c.o.Dial(ctx, "tcp", addr.String()); a.err == nil {
 		a.conn = &conn{raw, addr}
 	}
+}
+
+// interfaceAddrs returns the addresses of this machine's network interfaces.
+func interfaceAddrs() ([]netip.Addr, error) {
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var own []netip.Addr
+	for _, a := range found {
+		if n, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(n.IP); ok {
+				own = append(own, addr.Unmap())
+			}
+		}
+	}
+	return own, nil
 }

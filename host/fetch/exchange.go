@@ -68,9 +68,9 @@ func (x *exchange) first(req Request) (*hop, *Refused) {
 	if refused != nil {
 		return nil, refused
 	}
-	u, refused := parseURL(nil, req.URL)
-	if refused != nil {
-		return nil, refused
+	u, refusal := capability.ParseURL(nil, req.URL)
+	if refusal != nil {
+		return nil, decided(refusal)
 	}
 	header, refused := x.c.guestHeader(req.Header)
 	if refused != nil {
@@ -89,7 +89,7 @@ func (x *exchange) decide(h *hop) *Refused {
 	asked := *h.url
 	rule, refusal := x.rules.HTTP(h.method, &asked)
 	if refusal != nil {
-		return &Refused{Code: cmp.Or(refusal.Code, abi.Denied), Text: refusal.Text}
+		return decided(refusal)
 	}
 	if most := cmp.Or(rule.MaxRequest, x.c.o.MaxRequest); int64(len(h.body)) > most {
 		return overLimit("the request has a body of %d bytes: at most %d are allowed (max_request)", len(h.body), most)
@@ -126,11 +126,18 @@ func (x *exchange) injectInto(u *url.URL, header http.Header) *Refused {
 	if err := x.inject(u, header); err != nil {
 		return &Refused{Code: abi.Denied, Text: abi.OneLine(err.Error(), 2*maxShown), Err: err}
 	}
-	query := escapeQuery(u.RawQuery)
+	query := u.RawQuery
 	if u.RawQuery = before.RawQuery; *u != before {
 		return deny("host %s: what was to be added to the request would change where it goes", shown(before.Host))
 	}
-	u.RawQuery = query
+	if query != before.RawQuery {
+		u.RawQuery = query
+		added, refusal := capability.CanonicalURL(u)
+		if refusal != nil {
+			return decided(refusal)
+		}
+		u.RawQuery = added.RawQuery
+	}
 	return x.c.checkInjected(header)
 }
 
@@ -179,9 +186,9 @@ func (x *exchange) next(h *hop, answer *http.Response) (*hop, *Refused) {
 		return nil, overLimit("host %s: redirects once more after %d, which is all that are followed",
 			shown(h.url.Host), x.got.Redirects)
 	}
-	u, refused := parseURL(h.url, location)
-	if refused != nil {
-		return nil, redirected(h, refused)
+	u, refusal := capability.ParseURL(h.url, location)
+	if refusal != nil {
+		return nil, redirected(h, decided(refusal))
 	}
 	n := &hop{method: h.method, url: u, header: h.header.Clone(), body: h.body}
 	if !sameOrigin(h.url, u) {

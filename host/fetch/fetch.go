@@ -108,9 +108,8 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Rules decides about one hop. The URL is canonical and belongs to the callee:
-// its host as [capability.CanonicalHost] gives it, no user, no default port, no
-// fragment, a path without dot segments in any encoding.
+// Rules decides about one hop. The URL is as [capability.ParseURL] returns it, and
+// belongs to the callee.
 type Rules interface {
 	HTTP(method string, u *url.URL) (capability.HTTPRule, *capability.Refusal)
 }
@@ -176,7 +175,6 @@ type Client struct {
 	o        Options
 	request  headerList
 	response headerList
-	table    addressTable
 
 	mu    sync.Mutex // guards pools and uses
 	pools map[poolKey]*pool
@@ -190,7 +188,6 @@ func New(o Options) *Client {
 		o:        o.withDefaults(),
 		request:  newHeaderList(reserved, requestHeaders(), o.RequestHeaders),
 		response: newHeaderList(setsCookies, responseHeaders(), o.ResponseHeaders),
-		table:    newAddressTable(),
 		pools:    map[poolKey]*pool{},
 	}
 }
