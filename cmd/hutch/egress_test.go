@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/registry"
+)
+
+// letting is what a policy says of a module that gets these rules for HTTP and no
+// more.
+func letting(m registry.Module, rules string) string {
+	return fmt.Sprintf("  %s:\n    digest: sha256:%s\n    definitions: sha256:%s\n    grant: {http: [%s]}\n", m.Name, m.Digest, m.Definitions, rules)
+}
+
+// decideAll puts a policy of such entries in force.
+func (s *served) decideAll(t *testing.T, entries ...string) {
+	t.Helper()
+	s.decide(t, "version: 1\nmodules:\n"+strings.Join(entries, ""))
+}
+
+// reach is the rule for a server of this test, with more keys of it.
+func reach(t *testing.T, base, more string) string {
+	t.Helper()
+	u, err := url.Parse(base)
+	must(t, err)
+	return fmt.Sprintf("{scheme: http, host: 127.0.0.1, ports: [%s], allow_private: [127.0.0.1/32]%s}", u.Port(), more)
+}
+
+// ended is what happens at a server whose answer is never finished.
+type ended struct {
+	*httptest.Server
+	came, gone chan struct{}
+}
+
+// newEnded is a server that writes half an answer, if told to, and then waits for
+// the end of the connection.
+func newEnded(half bool) *ended {
+	e := &ended{came: make(chan struct{}, 10), gone: make(chan struct{}, 10)}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if half {
+			_, _ = io.WriteString(w, strings.Repeat("x", 1<<16))
+			_ = http.NewResponseController(w).Flush()
+		}
+		e.came <- struct{}{}
+		<-r.Context().Done()
+		e.gone <- struct{}{}
+	}))
+	return e
+}
+
+// E26: a client that cancels a call, or goes away, ends the request that the tool
+// makes: the server sees its connection closed, through the worker, on every wire.
+func TestE26_ClientsThatLeaveCloseWhatTheirCallsOpened(t *testing.T) {
+	eachWay(t, func(t *testing.T, s *served, c *client) {
+		apis := map[string]*ended{"early": newEnded(false), "late": newEnded(true)}
+		var entries []string
+		for name, api := range apis {
+			s.drop(t, name+".wasm", native(name, api.URL, ""))
+			entries = append(entries, letting(s.awaitModule(t, name+".wasm"), reach(t, api.URL, "")))
+		}
+		s.decideAll(t, entries...)
+		for name, api := range apis {
+			s.awaitListed(t, name, true)
+			ctx, cancel := context.WithCancel(t.Context())
+			answers := launch(func() error {
+				_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+				return err
+			})
+			await(t, api.came)
+			cancel()
+			await(t, api.gone)
+			if err := <-answers; !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: the call ended with %v", name, err)
+			}
+			api.Close()
+		}
+	})
+}
+
+// A client that does not cancel and only closes its connection counts as well.
+func TestE26_DroppedConnections(t *testing.T) {
+	api := newEnded(false)
+	s := startServe(t, nil)
+	defer s.end(t)
+	defer api.Close()
+	s.drop(t, "ask.wasm", native("ask", api.URL, ""))
+	s.decideAll(t, letting(s.awaitModule(t, "ask.wasm"), reach(t, api.URL, "")))
+	s.awaitListed(t, "ask", true)
+	ctx, cancel := context.WithCancel(t.Context())
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	answers := launch(func() error {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask"} {
+			req.Header.Set(name, value)
+		}
+		answer, err := transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(answer.Body)
+		return errors.Join(fmt.Errorf("%s: %s", answer.Status, text), err, answer.Body.Close())
+	})
+	select {
+	case <-api.came:
+	case err := <-answers:
+		t.Fatalf("answered: %v", err)
+	case <-time.After(patientFor):
+		t.Fatal("the tool asked nobody")
+	}
+	cancel()
+	await(t, api.gone)
+	if err := <-answers; !errors.Is(err, context.Canceled) {
+		t.Errorf("the request ended with %v", err)
+	}
+}
+
+// said is what testdata/apiguest tells of the answer that it got.
+type said struct {
+	Status int
+	Body   string
+}
+
+func (s *served) asks(t *testing.T, target string) said {
+	t.Helper()
+	res, err := s.app.tools.Call(t.Context(), tool.Caller{Principal: "local", CallID: "7"},
+		tool.Call{Name: "call_api", Arguments: json.RawMessage(fmt.Sprintf(`{"url":%q,"disguised":"/w=="}`, target))})
+	must(t, err)
+	var got said
+	if len(res.Content) != 1 || json.Unmarshal([]byte(res.Content[0].Text), &got) != nil {
+		t.Fatalf("%s: %+v", target, res)
+	}
+	return got
+}
+
+// http_request of a plugin that was made with another kit goes through the same
+// door. Its own host follows a redirect to anywhere.
+func TestS08_ForeignGuestsGoThroughTheSameDoor(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "inner") }))
+	innerPort := inner.URL[strings.LastIndex(inner.URL, ":"):]
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "a=b")
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		_, _ = io.WriteString(w, r.RequestURI)
+	}))
+	s := startServe(t, nil)
+	defer s.end(t)
+	defer inner.Close()
+	defer api.Close()
+	s.drop(t, "api.wasm", apiGuest(t))
+	s.decideAll(t, letting(s.awaitModule(t, "api.wasm"), reach(t, api.URL, ", paths: [/projects/]")))
+	s.awaitListed(t, "call_api", true)
+	for _, tt := range []struct {
+		target string
+		want   said
+	}{
+		{api.URL + "/projects/a%2Fb?c=d", said{200, "/projects/a%2Fb?c=d"}},
+		{api.URL + "/projects/x?to=/projects/y", said{200, "/projects/y"}},
+		{api.URL + "/projects/../projects/z", said{200, "/projects/z"}},
+		{api.URL + "/other", said{}},
+		{api.URL + "/projects/..%2fother", said{}},
+		{api.URL + "/projects/%2e%2e/other", said{}},
+		{api.URL + "/projects/x?to=/other", said{}},
+		{api.URL + "/projects/x?to=" + inner.URL, said{}},
+		{api.URL + "/projects/x?to=http://localhost" + innerPort + "/projects/", said{}},
+		{api.URL + "/projects/x?to=file:///etc/passwd", said{}},
+		{inner.URL + "/projects/", said{}},
+		{"http://[::ffff:7f00:1]" + innerPort + "/projects/", said{}},
+		{"http://169.254.169.254/projects/", said{}},
+		{"http://user@127.0.0.1" + innerPort + "/projects/", said{}},
+		{"file:///etc/passwd", said{}},
+	} {
+		if got := s.asks(t, tt.target); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.target, got, tt.want)
+		}
+	}
+}
+
+// What waits for a person is refused on every wire and on the command line, with
+// what to do, since nobody can be asked yet.
+func TestAskingRefusesOnEveryFace(t *testing.T) {
+	eachWay(t, func(t *testing.T, s *served, c *client) {
+		api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }))
+		defer api.Close()
+		s.drop(t, "rule.wasm", native("rule", api.URL, ""))
+		s.drop(t, "ask.wasm", native("ask", api.URL, ""))
+		m := s.awaitModule(t, "ask.wasm")
+		s.decideAll(t, letting(s.awaitModule(t, "rule.wasm"), reach(t, api.URL, ", approval: ask")),
+			letting(m, reach(t, api.URL, ""))+"    tools: {ask: {approval: ask}}\n")
+		s.awaitListed(t, "rule", true)
+		if got := callText(t, c.ClientSession, "rule"); !strings.Contains(got, "the policy asks a person first") {
+			t.Errorf("a rule that asks: %s", got)
+		}
+		s.awaitListed(t, "ask", false)
+		if got := callText(t, c.ClientSession, "ask"); !strings.Contains(got, "Tool not found") {
+			t.Errorf("a tool that asks: %s", got)
+		}
+		if d := s.app.book.Decide(tool.Caller{}, tool.Module{Name: m.Name, Digest: m.Digest, Definitions: m.Definitions}, tool.Spec{Name: "ask"}); d.Status != tool.Held ||
+			!strings.Contains(d.Reason, "asks a person before each call, which cannot be done yet: write approval: allow") {
+			t.Errorf("the reason: %+v", d)
+		}
+		for _, args := range [][]string{{"tools", "call", "ask"}, {"tools", "list"}} {
+			out, err := s.command(t, append(args, "--tools", s.tools, "--state", s.app.cfg.State, "--policy", s.app.cfg.Policy)...)
+			if text := fmt.Sprint(out, err); !strings.Contains(text, "asks a person before each call") {
+				t.Errorf("%s: %s", args, text)
+			}
+		}
+	})
+}
