@@ -1,0 +1,135 @@
+package gate_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+)
+
+// E12: the bytes of a request are read once. Whoever changes them afterwards, here
+// between two hops, changes neither where it goes nor what it says.
+func TestE12_ARequestIsReadOnce(t *testing.T) {
+	var request []byte
+	var rewrite func()
+	bodies := make(chan string, 10)
+	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies <- r.RequestURI + " " + r.Header.Get("Accept") + " " + string(body)
+		if r.URL.Path == "/first" {
+			rewrite()
+			http.Redirect(w, r, "/second", http.StatusTemporaryRedirect)
+		}
+	})
+	host := newWorld(t, entry).begin()
+	request = []byte(`{"method":"POST","url":"` + base + `/first","headers":{"Accept":"original"},"body":"original"}`)
+	rewrite = func() {
+		copy(request, bytes.ReplaceAll(bytes.ReplaceAll(request, []byte("original"), []byte("otherway")), []byte("/first"), []byte("/other")))
+	}
+	wants(t, host(t.Context(), abi.Request{Op: abi.OpHTTP, Body: request}), abi.OK, `"url":"`+base+`/second"`)
+	if !strings.Contains(string(request), "otherway") {
+		t.Error("nothing was rewritten")
+	}
+	for _, want := range []string{"/first original original", "/second original original"} {
+		if got := <-bodies; got != want {
+			t.Errorf("the server got %s, want %s", got, want)
+		}
+	}
+}
+
+// Each bound of a rule, met and missed by one, at the door.
+func TestBoundsOfARule(t *testing.T) {
+	base, entry := server(t, ", paths: [/in/], max_request: 8B, max_response: 16B, rate: 5/h", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("x", len(r.URL.Query().Get("n"))))
+	})
+	w := newWorld(t, entry)
+	host := w.begin()
+	post := func(body string) string { return fmt.Sprintf(`{"method":"POST","url":"%s/in/","body":%q}`, base, body) }
+	wants(t, ask(host, abi.OpHTTP, post("12345678")), abi.OK, `"status":200`)
+	wants(t, ask(host, abi.OpHTTP, post("123456789")), abi.Limit, "a body of 9 bytes: at most 8 are allowed (max_request)")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/?n=1234567890123456")), abi.OK, `"body":"xxxxxxxxxxxxxxxx"`)
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/?n=12345678901234567")), abi.Limit, "more than 16 bytes, which is all that is allowed (max_response)")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/out")), abi.Denied, "not granted")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/..%2fout")), abi.Denied, "dot segments")
+	wants(t, ask(host, abi.OpHTTP, `{"method":"DELETE","url":"`+base+`/in/"}`), abi.Denied, "not granted")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.OK, "")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.Limit, "more than the 5/h that are allowed: try again in 12m")
+	w.now = w.now.Add(12 * time.Minute)
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.OK, "")
+	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.Limit, "more than the 5/h")
+}
+
+// An address that is not public is reached by no rule but one that names it.
+func TestAllowPrivateAtTheDoor(t *testing.T) {
+	base, entry := server(t, "", func(http.ResponseWriter, *http.Request) {})
+	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base)), abi.OK, "")
+	named := strings.Replace(strings.Replace(entry, "host: 127.0.0.1, methods", "host: localhost, methods", 1), "host: 127.0.0.1}]", "host: localhost}]", 1)
+	local := strings.Replace(base, "127.0.0.1", "localhost", 1)
+	wants(t, ask(newWorld(t, named).begin(), abi.OpHTTP, get(local)), abi.OK, "")
+	other := strings.Replace(named, "allow_private: [127.0.0.1/32]", "allow_private: [127.0.0.2/32]", 1)
+	wants(t, ask(newWorld(t, other).begin(), abi.OpHTTP, get(local)), abi.Denied, "blocked_ip")
+	wants(t, ask(newWorld(t, other).begin(), abi.OpHTTP, get(base)), abi.Denied, "not granted")
+	star := "    grant: {http: [{scheme: http, host: \"*\", ports: [1, 80]}]}\n"
+	for _, target := range []string{base, local, "http://127.0.0.1/", "http://[::1]/", "http://169.254.169.254/latest/meta-data/", "http://localhost/"} {
+		wants(t, ask(newWorld(t, star).begin(), abi.OpHTTP, get(target)), abi.Denied, "not granted")
+	}
+}
+
+// Of each kind of grant: what is asked for and not granted is refused, and what is
+// granted and not asked for is too.
+func TestEveryKindNeedsItsGrant(t *testing.T) {
+	for _, tt := range []struct {
+		op          abi.Op
+		kind, grant string
+	}{
+		{abi.OpHTTP, "http", `http: [{host: a.test}]`},
+		{abi.OpKVGet, "kv", `kv: {max: 1KiB}`}, {abi.OpKVSet, "kv", `kv: {max: 1KiB}`}, {abi.OpKVDelete, "kv", `kv: {max: 1KiB}`},
+		{abi.OpTracker, "tracker", `tracker: ["tasks:read"]`}, {abi.OpConversation, "conversation", `conversation: [send]`},
+		{abi.OpMCP, "bridge", `bridge: ["mcp:files/read_file"]`}, {abi.OpA2A, "bridge", `bridge: ["a2a:reviewer"]`}, {abi.OpTool, "tool", `tool: [word_count]`},
+	} {
+		other := "kv: {max: 1KiB}"
+		if tt.kind == "kv" {
+			other = "conversation: [send]"
+		}
+		without := newWorld(t, "    grant: {"+other+"}\n")
+		wants(t, ask(without.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted; only a person can allow it")
+		unasked := newWorld(t, "    grant: {"+tt.grant+"}\n")
+		delete(unasked.module.Requests, tt.kind)
+		wants(t, ask(unasked.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted")
+		if tt.kind == "http" || tt.kind == "kv" {
+			narrowed := newWorld(t, "    grant: {"+tt.grant+"}\n    tools: {take: {grant: {"+map[string]string{"http": "http: []", "kv": "kv: {max: 0B}"}[tt.kind]+"}}}\n")
+			wants(t, ask(narrowed.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted")
+		}
+		if r := ask(newWorld(t, "    grant: {"+tt.grant+"}\n").begin(), tt.op, `{}`); r.Code == abi.Denied {
+			t.Errorf("%s is granted, and refused: %s", tt.op, r.Body)
+		}
+	}
+}
+
+// What asks a person, or is denied, reaches nobody, whichever rule stands beside it.
+func TestAskAndDenyReachNobody(t *testing.T) {
+	base, entry := server(t, ", approval: ask", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base)), abi.Denied, "the policy asks a person first")
+	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: ask}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "asks a person before each call, which cannot be done yet")
+	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: deny}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "denied by the policy")
+	base, entry = server(t, "", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	narrow := entry + "    tools: {take: {grant: {http: [{scheme: http, host: 127.0.0.1, ports: [" + base[strings.LastIndex(base, ":")+1:] + "], approval: ask, allow_private: [127.0.0.1/32]}]}}}\n"
+	wants(t, ask(newWorld(t, narrow).begin(), abi.OpHTTP, get(base)), abi.Denied, "not granted to this tool")
+}
+
+// Without counters nothing that is counted is given.
+func TestQuotasNeedCounters(t *testing.T) {
+	base, entry := server(t, "", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	w := newWorld(t, entry+"    limits: {egress_per_day: 1MiB, calls_per_day: 5}\n")
+	w.shelf.fail = context.DeadlineExceeded
+	wants(t, ask(w.begin(), abi.OpHTTP, get(base)), abi.Unavailable, "what it used today cannot be counted now")
+	if refusal := w.Admit(t.Context(), w.module, w.effective()); refusal == nil || refusal.Code != abi.Unavailable {
+		t.Errorf("admitted: %v", refusal)
+	}
+}
