@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -110,11 +109,13 @@ func (l headerList) has(name string) bool {
 
 // guestHeader checks what a guest wants to send and returns a copy by canonical name.
 func (c *Client) guestHeader(in map[string][]string) (http.Header, *Refused) {
-	if refused := c.measureHeader(in, "the request has"); refused != nil {
+	lines, refused := c.measureHeader(in, "the request has")
+	if refused != nil {
 		return nil, refused
 	}
 	out := make(http.Header, len(in)+4) // room for what is added for the guest
-	for _, name := range slices.Sorted(maps.Keys(in)) {
+	values := make([]string, 0, lines)  // of all fields
+	for _, name := range sortedNames(in) {
 		if !isToken(name) {
 			return nil, invalid("header %s: a name is up to %d letters, digits and hyphens", shown(name), maxHeaderName)
 		}
@@ -125,21 +126,37 @@ func (c *Client) guestHeader(in map[string][]string) (http.Header, *Refused) {
 		if slices.ContainsFunc(in[name], isNotPlain) {
 			return nil, invalid("header %s: its value has something else than printable ASCII and tabs", key)
 		}
-		out[key] = append(out[key], in[name]...)
+		if begin := len(values); out[key] == nil {
+			values = append(values, in[name]...)
+			out[key] = values[begin:len(values):len(values)]
+		} else {
+			out[key] = append(out[key], in[name]...)
+		}
 	}
 	return out, nil
 }
 
+// sortedNames makes what is refused, and how fields under two spellings are joined,
+// the same each time.
+func sortedNames(h map[string][]string) []string {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // measureHeader holds a header to the limits that count for both directions.
-func (c *Client) measureHeader(h map[string][]string, who string) *Refused {
+func (c *Client) measureHeader(h map[string][]string, who string) (int, *Refused) {
 	lines, size := headerSize(h)
 	if lines > c.o.MaxHeaders {
-		return overLimit("%s %d header lines: at most %d are allowed", who, lines, c.o.MaxHeaders)
+		return 0, overLimit("%s %d header lines: at most %d are allowed", who, lines, c.o.MaxHeaders)
 	}
 	if size > c.o.MaxHeaderBytes {
-		return overLimit("%s %d bytes of header lines: at most %d are allowed", who, size, c.o.MaxHeaderBytes)
+		return 0, overLimit("%s %d bytes of header lines: at most %d are allowed", who, size, c.o.MaxHeaderBytes)
 	}
-	return nil
+	return lines, nil
 }
 
 // headerSize counts lines, and bytes as HTTP/1.1 writes them.
@@ -166,21 +183,21 @@ func (c *Client) checkInjected(h http.Header) *Refused {
 	return nil
 }
 
-// visible returns what a guest may see of an answer's header.
+// visible returns what a guest may see of an answer's header, which it takes over.
 func (c *Client) visible(h http.Header) (map[string][]string, *Refused) {
-	out := map[string][]string{}
 	for name, values := range h {
 		if !c.response.has(name) {
+			delete(h, name)
 			continue
 		}
-		for _, value := range values {
+		for i, value := range values {
 			if isNotPlain(value) || strings.Contains(value, "\t") {
-				value = abi.OneLine(value, int(c.o.MaxHeaderBytes))
+				values[i] = abi.OneLine(value, int(c.o.MaxHeaderBytes))
 			}
-			out[name] = append(out[name], value)
 		}
 	}
-	return out, c.measureHeader(out, "the answer has")
+	_, refused := c.measureHeader(h, "the answer has")
+	return h, refused
 }
 
 func isToken(name string) bool {

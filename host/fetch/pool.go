@@ -1,11 +1,9 @@
 package fetch
 
 import (
-	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/hutch-run/hutch/host/capability"
 )
@@ -41,8 +39,14 @@ func keyOf(module string, allowed []netip.Prefix) poolKey {
 	if len(allowed) == 0 {
 		return poolKey{module: module}
 	}
-	sorted := slices.SortedFunc(slices.Values(allowed), netip.Prefix.Compare)
-	return poolKey{module, strings.Trim(fmt.Sprint(slices.Compact(sorted)), "[]")}
+	if len(allowed) > 1 {
+		allowed = slices.Compact(slices.SortedFunc(slices.Values(allowed), netip.Prefix.Compare))
+	}
+	text := make([]byte, 0, 32)
+	for _, p := range allowed {
+		text = append(p.AppendTo(text), ' ')
+	}
+	return poolKey{module, string(text)}
 }
 
 // pool returns the connections for a module's requests under a rule.

@@ -129,7 +129,6 @@ type world struct {
 	module tool.Module
 	book   *capability.Book
 	client *fetch.Client
-	host   abi.Host // of a benchmark
 }
 
 // requests ask for everything.
@@ -483,30 +482,5 @@ func TestManyCallsAtOnce(t *testing.T) {
 	group.Wait()
 	if len(w.audit.all) != 80 {
 		t.Errorf("%d records", len(w.audit.all))
-	}
-}
-
-// BenchmarkGated is what a gated operation costs in this process, beyond the pipe.
-func BenchmarkGated(b *testing.B) {
-	w := newWorld(b, "    grant: {kv: {}}\n    limits: {host_calls: 1000000}\n")
-	w.shelf.values["x.wasm/local a"] = []byte("value")
-	w.audit = nil
-	for name, op := range map[string]abi.Request{
-		"kv_get":  {Op: abi.OpKVGet, Body: []byte(`{"key":"a"}`)},
-		"refused": {Op: abi.OpTracker, Body: []byte(`{}`)},
-	} {
-		b.Run(name, func(b *testing.B) {
-			g := gate.New(gate.Options{KV: kv.New(w.shelf, nil)})
-			b.ReportAllocs()
-			for n := 0; b.Loop(); n++ {
-				if n%100_000 == 0 {
-					b.StopTimer()
-					host, _, _ := g.Call(caller(), w.module, "take", w.effective())
-					w.host = host
-					b.StartTimer()
-				}
-				w.host(context.Background(), op)
-			}
-		})
 	}
 }
