@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -271,7 +272,13 @@ func FuzzParse(f *testing.F) {
 		f.Add(granting(s))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
 		p, err := Parse("p", []byte(text))
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20+1024*uint64(len(text)) {
+			t.Fatalf("%d bytes of text took %d of memory:\n%s", len(text), took, text)
+		}
 		if err != nil {
 			var bad *PolicyError
 			if p != nil || !errors.As(err, &bad) || len(bad.Findings) == 0 || strings.Contains(err.Error(), "\n") {
