@@ -75,7 +75,7 @@ func TestWeatherExample(t *testing.T) {
 	web, service := playing(t, weatherHost, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		key := r.Header.Get("Apikey")
-		if key != weatherKey || r.Host != weatherHost || r.URL.Path != "/v4/weather/realtime" {
+		if key != weatherKey || r.URL.Query().Get("units") != "imperial" || r.Host != weatherHost || r.URL.Path != "/v4/weather/realtime" {
 			http.Error(w, "no such key: "+key, http.StatusUnauthorized)
 			return
 		}
@@ -95,7 +95,7 @@ func TestWeatherExample(t *testing.T) {
 	if m.Status != tool.Held || !strings.Contains(m.Reason, "asks for http "+weatherHost+", secrets weather_key: ") {
 		t.Fatalf("before anybody decided: %s: %s", m.Status, m.Reason)
 	}
-	policy := readmePolicy(t, m.Digest)
+	policy := strings.Replace(readmePolicy(t, m.Digest), "units: metric", "units: imperial", 1)
 	s.decide(t, policy)
 	s.awaitListed(t, "weather_now", true)
 	ask := map[string]any{"place": "Lisbon"}

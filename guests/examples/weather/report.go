@@ -5,8 +5,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hutch-run/hutch/guests/sdk"
 	"github.com/hutch-run/hutch/guests/sdk/fetch"
 )
+
+// unitsOf is what the operator set as units, metric if nothing.
+func unitsOf(c *sdk.Call) (string, error) {
+	switch units, set := c.Config("units"); {
+	case !set || units == "metric":
+		return "metric", nil
+	case units == "imperial":
+		return units, nil
+	default:
+		return "", fmt.Errorf("the operator has set units to %q: allowed are metric and imperial", units)
+	}
+}
 
 // report is what the service answers, as far as it is used here.
 type report struct {

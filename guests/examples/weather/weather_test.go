@@ -33,9 +33,23 @@ func ask(t *testing.T, key, place string) sdktest.Result {
 
 func TestWeather(t *testing.T) {
 	got := ask(t, "k-123", "Paris, Texas")
-	want := `{"place":"Paris, Lamar County","at":"2026-11-30T12:00:00Z","temperature":7.5,"wind":3,"humidity":81,"rain":0.2}`
+	want := `{"place":"Paris, Lamar County","at":"2026-11-30T12:00:00Z","units":"metric","temperature":7.5,"wind":3,"humidity":81,"rain":0.2}`
 	if got.IsError || string(got.Structured) != want {
 		t.Errorf("got %s, want %s", got.Text, want)
+	}
+}
+
+// An operator may set the units.
+func TestWeatherUnits(t *testing.T) {
+	for set, want := range map[string]string{
+		"imperial": "https://api.tomorrow.io/v4/weather/realtime?location=Lisbon&units=imperial answered 500",
+		"metric":   "https://api.tomorrow.io/v4/weather/realtime?location=Lisbon&units=metric answered 500",
+		"kelvin":   `the operator has set units to "kelvin": allowed are metric and imperial`,
+	} {
+		host := sdktest.Host{Web: http.HandlerFunc(service), Secrets: map[string]string{"weather_key": "k-123"}, Config: map[string]string{"units": set}}
+		if got := host.Call(t, module, "weather_now", `{"place":"Lisbon"}`); !got.IsError || got.Text != want {
+			t.Errorf("%s: got %q, want %q", set, got.Text, want)
+		}
 	}
 }
 
