@@ -86,9 +86,7 @@ func (a *App) suggestions(p program, addr string) string {
 		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list",
 		"curl http://" + addr + "/metrics",
 	}
-	if call := a.exampleCall(); call != "" {
-		lines = slices.Insert(lines, 1, here+" tools call "+call+flags)
-	}
+	lines = slices.Insert(lines, 1, a.exampleCommands(here+" tools ", flags)...)
 	return "\ntry:\n\n  " + strings.Join(lines, "\n  ") + "\n\n"
 }
 
@@ -100,15 +98,25 @@ func (p program) path() string {
 	return p.name
 }
 
-// exampleCall calls a tool that came with hutch, if it is there.
-func (a *App) exampleCall() string {
-	const name = "text_stats"
+// exampleCommands use tools that came with hutch, as far as they are there: one that
+// computes, one that keeps something, and one that a person has to allow a site first.
+func (a *App) exampleCommands(tools, flags string) (lines []string) {
+	listed := map[string]bool{}
 	for _, s := range a.tools.List(localCaller("")) {
-		if s.Name == name {
-			return name + ` '{"text":"one two three"}'`
+		listed[s.Name] = true
+	}
+	for _, call := range []struct{ name, args string }{
+		{"text_stats", `{"text":"one two three"}`},
+		{"note_add", `{"title":"Tides","text":"The Moon pulls at the sea."}`},
+	} {
+		if listed[call.name] {
+			lines = append(lines, tools+"call "+call.name+" '"+call.args+"'"+flags)
 		}
 	}
-	return ""
+	if listed["fetch"] {
+		lines = append(lines, tools+"grant fetch.wasm --http example.org"+flags, tools+`call fetch '{"url":"https://example.org/"}'`+flags)
+	}
+	return lines
 }
 
 // flags are what must be typed so that another command looks at the same

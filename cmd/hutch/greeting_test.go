@@ -11,7 +11,9 @@ import (
 func TestSuggestions(t *testing.T) {
 	app := newTestApp(t, func(cfg *Config) { cfg.Tools = []string{filepath.Join(cfg.Tools[0], "my tools")} })
 	defer func() { must(t, app.Close()) }()
-	must(t, writeAtomic(filepath.Join(app.cfg.Tools[0], "t.wasm"), greeter("text_stats", "")))
+	for _, name := range []string{"text_stats", "note_add", "fetch"} {
+		must(t, writeAtomic(filepath.Join(app.cfg.Tools[0], name+".wasm"), greeter(name, "")))
+	}
 	must(t, app.Load(t.Context()))
 	here, err := filepath.Abs("bin/hutch")
 	must(t, err)
@@ -25,6 +27,9 @@ try:
 
   bin/hutch tools list --tools 'TOOLS'
   bin/hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS'
+  bin/hutch tools call note_add '{"title":"Tides","text":"The Moon pulls at the sea."}' --tools 'TOOLS'
+  bin/hutch tools grant fetch.wasm --http example.org --tools 'TOOLS'
+  bin/hutch tools call fetch '{"url":"https://example.org/"}' --tools 'TOOLS'
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- HERE mcp --tools 'TOOLS'
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
@@ -36,6 +41,9 @@ try:
 
   hutch tools list --tools 'TOOLS' --state STATE
   hutch tools call text_stats '{"text":"one two three"}' --tools 'TOOLS' --state STATE
+  hutch tools call note_add '{"title":"Tides","text":"The Moon pulls at the sea."}' --tools 'TOOLS' --state STATE
+  hutch tools grant fetch.wasm --http example.org --tools 'TOOLS' --state STATE
+  hutch tools call fetch '{"url":"https://example.org/"}' --tools 'TOOLS' --state STATE
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- hutch mcp --tools 'TOOLS' --state STATE
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
