@@ -24,7 +24,10 @@ func typed(t *testing.T, cfg Config, p program, stdin string, env map[string]str
 	t.Helper()
 	var out, said transcript
 	p.name, p.stdin, p.stdout, p.stderr = "hutch", io.NopCloser(strings.NewReader(stdin)), kept{&out}, kept{&said}
-	all := map[string]string{envState: cfg.State, envPolicy: cfg.Policy, envSecrets: cfg.Secrets.File}
+	all := map[string]string{envState: cfg.State, envSecrets: cfg.Secrets.File}
+	if cfg.Policy != (state{cfg.State}).policy() { // one that is named has to be there
+		all[envPolicy] = cfg.Policy
+	}
 	if cfg.Secrets.opened() {
 		all[envAgeFile], all[envIdentity] = cfg.Secrets.AgeFile, cfg.Secrets.AgeIdentity
 	}
