@@ -136,42 +136,6 @@ func site(t *testing.T) (base, port string, close func()) {
 	return s.URL, at.Port(), s.Close
 }
 
-// From nothing, a newcomer is offered fetch, is told by a refusal which command
-// allows the site, and reads it in the same session once that is decided.
-func TestNewcomerAllowsFetchOneSite(t *testing.T) {
-	for name, start := range map[string]func(*testing.T, Config, program) (*newcomer, func()){"serve": overHTTP, "mcp": overStdio} {
-		t.Run(name, func(t *testing.T) {
-			base, port, closeSite := site(t)
-			cfg, p := shippedConfig(t)
-			n, end := start(t, cfg, p)
-			defer end()
-			defer closeSite()
-			if !n.lists("fetch") {
-				t.Fatal("fetch is not offered")
-			}
-			command := "hutch tools grant fetch.wasm --http http://127.0.0.1:" + port
-			refused, failed := n.call("fetch", map[string]any{"url": base + "/old"})
-			if !failed || !strings.HasSuffix(refused, "only a person can allow it, so tell them to run this in a terminal: "+command) {
-				t.Fatalf("before anybody decided: %s", refused)
-			}
-			if want := `allow="` + command + " --tools " + n.cfg.Tools[0] + `"`; !strings.Contains(n.log.String(), want) {
-				t.Errorf("the log does not say %s:\n%s", want, n.log)
-			}
-			n.decide("fetch.wasm", "{http: [{scheme: http, host: 127.0.0.1, ports: ["+port+"], allow_private: [127.0.0.1/32]}]}")
-			if got, want := n.awaitCall("fetch", map[string]any{"url": base + "/old"}),
-				"Title: Tides\nURL: "+base+"/tides\n\n# How tides work\n\nThe [Moon]("+base+"/moon) pulls."; got != want {
-				t.Errorf("got %q\nwant %q", got, want)
-			}
-			if got, failed := n.call("fetch", map[string]any{"url": base + "/gone"}); !failed || got != base+"/gone answered 404: no such page here" {
-				t.Errorf("a page that is not there: %q", got)
-			}
-			if got, failed := n.call("fetch", map[string]any{"url": "https://example.org/"}); !failed || !strings.HasSuffix(got, "hutch tools grant fetch.wasm --http example.org") {
-				t.Errorf("another site: %q", got)
-			}
-		})
-	}
-}
-
 // What an operator decides about a shipped module takes the place of what it came
 // with, also where that is less.
 func TestOperatorsReplaceTheShippedPolicy(t *testing.T) {
