@@ -109,7 +109,7 @@ func badFiles(t *testing.T) []offering {
 		{"folder.wasm", folder, "is a directory, not a regular file"},
 		{"leaves.wasm", linkTo(outside), "symlink leaves the folder"},
 		{"dangling.wasm", linkTo("nowhere.wasm"), "symlink points nowhere"},
-		{"twin.wasm", holding(greeter("canary", "not me")), `tool "canary" of twin.wasm is already offered by canary.wasm from …: rename or remove one of them`},
+		{"twin.wasm", holding(greeter("canary", "not me")), `tool "canary" of twin.wasm is already offered by canary.wasm from …: rename or remove one of them, or give twin.wasm a prefix in the policy`},
 		{"import.wasm", holding(dialecttest.Module{Imports: [][2]string{{"env", "open_file"}}}.Bytes()), `import "env"."open_file": unknown; a module may import …`},
 		{"export.wasm", holding(dialecttest.Module{Omit: []string{"call"}}.Bytes()), `export "call" is missing`},
 		{"wordy.wasm", holding(dialecttest.Module{Describe: []dialecttest.Step{dialecttest.Output(5 << 20)}}.Bytes()), "describe: limit: description: more than 262144 bytes; …"},

@@ -100,7 +100,7 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 		flags = cfg.flags()
 	}
 	a.modules, err = registry.New(registry.Options{
-		Workers: a.pool, Policy: told{a.book, flags}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest,
+		Workers: a.pool, Policy: told{a.book, flags}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})

@@ -86,7 +86,7 @@ func (b *Book) page() *page {
 func (b *Book) Policy() *Policy { return b.page().policy }
 
 // Decide says whether c may see and call a tool: it is the one answer to both.
-// The tool is named as published. Held reasons end in the command that decides.
+// The tool is named as published, with m.Prefix. Held reasons end in the command that decides.
 // The zero caller asks how things stand with nobody in particular.
 func (b *Book) Decide(c tool.Caller, m tool.Module, s tool.Spec) tool.Decision {
 	d, _ := b.decide(c, m, s.Name)
@@ -128,7 +128,7 @@ func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decis
 	}
 	entry, d := b.entry(now.policy, m)
 	e := Effective{module: m.Name, requested: requested, entry: entry, dev: b.o.Dev, flags: b.o.Flags,
-		tool: entry.Tools[entry.own(toolName)], limits: entry.Limits.or(d.limits)}
+		tool: entry.Tools[strings.TrimPrefix(toolName, m.Prefix)], limits: entry.Limits.or(d.limits)}
 	for _, v := range []*verdict{
 		b.signed(m, entry.Signature), b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),
 	} {
@@ -211,8 +211,11 @@ func (b *Book) pinned(now *page, m tool.Module, requested Grant) *verdict {
 	return held("%s: look with %s, then: run %s", strings.Join(texts, "; "), command("diff", m.Name), command("approve", m.Name))
 }
 
-// own returns the name of a tool as a policy has it.
-func (e Entry) own(published string) string { return strings.TrimPrefix(published, e.Prefix) }
+// Prefix returns what stands before the names of a module's tools.
+func (b *Book) Prefix(m tool.Module) string {
+	e, _ := b.entry(b.page().policy, m)
+	return e.Prefix
+}
 
 func (e Entry) forAgent(c tool.Caller) *verdict {
 	if e.Agents == nil || c == (tool.Caller{}) || slices.Contains(e.Agents, c.Agent) {

@@ -98,11 +98,20 @@ func TestNobodyInParticularSeesThroughAgents(t *testing.T) {
 
 func TestPrefixedToolsAreFoundByTheirOwnNames(t *testing.T) {
 	b := NewBook(Options{Policy: mustParse(t, "version: 1\nmodules: {x.wasm: {prefix: gh_, tools: {t: {approval: deny}}}}")})
-	if d := b.Decide(local, module(nil), tool.Spec{Name: "gh_t"}); d.Status != tool.Held {
+	m := module(nil)
+	if m.Prefix = b.Prefix(m); m.Prefix != "gh_" {
+		t.Errorf("the prefix is %q", m.Prefix)
+	}
+	if d := b.Decide(local, m, tool.Spec{Name: "gh_t"}); d.Status != tool.Held {
 		t.Errorf("gh_t: %+v", d)
 	}
-	if d := b.Decide(local, module(nil), tool.Spec{Name: "gh_u"}); d.Status != tool.Ready {
+	if d := b.Decide(local, m, tool.Spec{Name: "gh_u"}); d.Status != tool.Ready {
 		t.Errorf("gh_u: %+v", d)
+	}
+	// Between a change of the policy and the list that follows, names are those of before.
+	b.Swap(mustParse(t, "version: 1\nmodules: {x.wasm: {prefix: other_, tools: {t: {approval: deny}}}}"))
+	if d := b.Decide(local, m, tool.Spec{Name: "gh_t"}); d.Status != tool.Held {
+		t.Errorf("gh_t under another prefix: %+v", d)
 	}
 }
 

@@ -243,8 +243,8 @@ func parseDigest(text string) (string, error) {
 }
 
 func parsePrefix(text string) (string, error) {
-	if len(text) > 16 || strings.Trim(text, letters+digits+"_-") != "" {
-		return "", errors.New("a prefix is letters, digits, _ and -, at most 16")
+	if len(text) > 16 || strings.Trim(text, letters+digits+"_-") != "" || !strings.Contains(letters, text[:1]) {
+		return "", errors.New("a prefix is a letter and up to 15 more letters, digits, _ and -")
 	}
 	return text, nil
 }

@@ -193,6 +193,7 @@ func TestParseRefuses(t *testing.T) {
 		{"digest in capitals", entry + "digest: sha256:" + strings.Repeat("A", 64), `digest: found`},
 		{"definitions alone", entry + "definitions: sha256:" + defsA, `definitions: stands without a digest`},
 		{"prefix", entry + "prefix: 'a b'", `prefix: found "a b"`},
+		{"prefix that begins no name", entry + "prefix: _a", `prefix: found "_a": a prefix is a letter`},
 		{"agents", entry + "agents: []", `agents: found an empty list: it can never match`},
 		{"agent", entry + "agents: [Coder]", `agents[0]: found "Coder"`},
 		{"instance", entry + "instance: session", `instance: not available yet: each call starts on a fresh instance: leave the key out`},

@@ -123,6 +123,19 @@ var (
 
 func portableKey(name string) bool { return keyRE.MatchString(name) }
 
+// CheckName says what is wrong with a name that hosts are to see, nil if they all
+// take it.
+func CheckName(name string) error {
+	if !nameRE.MatchString(name) {
+		return rejectName(name)
+	}
+	return nil
+}
+
+func rejectName(name string) error {
+	return rejectf("tool name %s: allowed are a letter and up to 47 more letters, digits, _ and -", shown(name))
+}
+
 func (p *profiler) name(name string) (string, error) {
 	fixed := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("./ ", r) {
@@ -130,8 +143,8 @@ func (p *profiler) name(name string) (string, error) {
 		}
 		return r
 	}, name)
-	if !nameRE.MatchString(fixed) {
-		return "", rejectf("tool name %s: allowed are a letter and up to 47 more letters, digits, _ and -", shown(name))
+	if CheckName(fixed) != nil {
+		return "", rejectName(name)
 	}
 	if fixed != name {
 		p.warnf("name %s: listed as %s, because hosts refuse dots, slashes and spaces", shown(name), fixed)

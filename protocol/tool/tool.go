@@ -153,6 +153,8 @@ type Module struct {
 	Definitions string
 	// Version is what the module calls itself; empty if it does not say.
 	Version string
+	// Prefix stands before the names of its tools as they are published.
+	Prefix string
 }
 
 // Decision is what policy says about a caller and a tool. Status is Ready if

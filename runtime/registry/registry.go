@@ -60,6 +60,9 @@ type Options struct {
 	// Grants gives each call what its module may use, and its module limits of
 	// its own. Default: nothing, and no log.
 	Grants Grants
+	// Prefix returns what stands before the names of a module's tools: a few letters,
+	// or nothing. It must answer quickly and from any goroutine. Default: nothing.
+	Prefix func(tool.Module) string
 	// Redactor takes secrets out of what tools answer and report. Default: nothing
 	// is taken out.
 	Redactor Redactor
@@ -119,6 +122,9 @@ func New(o Options) (*Registry, error) {
 	o.Limits = o.Limits.WithDefaults()
 	if o.Grants == nil {
 		o.Grants = noGrants{}
+	}
+	if o.Prefix == nil {
+		o.Prefix = func(tool.Module) string { return "" }
 	}
 	if o.Redactor == nil {
 		o.Redactor = noRedactor{}
@@ -382,7 +388,8 @@ func (r *Registry) Close() error {
 type mount struct {
 	module tool.Module
 	def    *definition
-	limits abi.Limits // of one call
+	tools  []*boundTool // def's, under the names they are published by
+	limits abi.Limits   // of one call
 }
 
 // A definition is what one digest offers. It is shared by all files with these
@@ -406,7 +413,7 @@ type definition struct {
 
 // A boundTool is one tool of a definition.
 type boundTool struct {
-	own, public tool.Spec
+	own, public tool.Spec // public without a prefix in a definition, with it in a mount
 	warnings    []string
 	input       *schema.Schema
 	output      *schema.Schema // nil: no claim about the structured result

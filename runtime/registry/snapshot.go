@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -68,7 +69,7 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 		b.next.byKey[key] = e
 		was := base.byKey[key]
 		b.propose(e, was)
-		e.keeps = e.before != nil && was != nil && was.firm
+		e.keeps = e.before != nil && was != nil && was.firm && sameNames(e.before, was.mount)
 		e.firm = e.keeps || !loading
 		loading = loading || e.reason == reasonLoading
 	}
@@ -76,6 +77,12 @@ func build(base *snapshot, wanted []tool.Candidate, verdicts map[string]verdict,
 	b.settleNew()
 	b.finish()
 	return b.next
+}
+
+// sameNames reports whether a file goes by the prefix that it had: who gets another
+// has to find its new names free, like one that is new.
+func sameNames(m, was *mount) bool {
+	return was == nil || m.module.Prefix == was.module.Prefix
 }
 
 type builder struct {
@@ -96,6 +103,9 @@ func (b *builder) propose(e *entry, was *entry) {
 			e.before = pinned
 		}
 	}
+	if e.before != nil && e.before.misnamed() != nil {
+		e.before = nil
+	}
 	if e.candidate.Err != nil {
 		e.reason = e.candidate.Err.Error()
 		return
@@ -113,6 +123,10 @@ func (b *builder) propose(e *entry, was *entry) {
 		return
 	}
 	next := b.mount(e.candidate, v.def)
+	if err := next.misnamed(); err != nil {
+		e.reason = err.Error()
+		return
+	}
 	switch d := b.judge(next); {
 	case d.Status == tool.Rejected:
 		e.reason = d.Reason
@@ -129,8 +143,37 @@ func (b *builder) mount(c tool.Candidate, def *definition) *mount {
 		Name: c.Name, Digest: def.digest, Source: c.Source, Shipped: c.Shipped,
 		Requests: def.requests, Definitions: def.hash, Version: def.exported.Version,
 	}}
+	m.module.Prefix = b.o.Prefix(m.module)
+	m.tools = prefixed(m.module.Prefix, def.tools)
 	m.limits = within(b.o.Grants.Limits(m.module), b.o.Limits)
 	return m
+}
+
+// prefixed returns tools under the names that they have with a prefix.
+func prefixed(prefix string, tools []*boundTool) []*boundTool {
+	if prefix == "" {
+		return tools
+	}
+	named := make([]*boundTool, len(tools))
+	for i, t := range tools {
+		n := *t
+		n.public.Name = prefix + t.public.Name
+		named[i] = &n
+	}
+	return named
+}
+
+// misnamed says which name is none that hosts take, with the prefix.
+func (m *mount) misnamed() error {
+	if m.module.Prefix == "" {
+		return nil
+	}
+	for _, t := range m.tools {
+		if err := portable.CheckName(t.public.Name); err != nil {
+			return fmt.Errorf("with the prefix %q: %w", m.module.Prefix, err)
+		}
+	}
+	return nil
 }
 
 // pinned returns the version that was accepted for a file, nil if the file has it,
@@ -150,7 +193,7 @@ func (b *builder) pinned(c tool.Candidate) *mount {
 // judge says how things stand with a module: ready if any of its tools is.
 func (b *builder) judge(m *mount) tool.Decision {
 	var first tool.Decision
-	for i, t := range m.def.tools {
+	for i, t := range m.tools {
 		d := b.o.Policy.Decide(tool.Caller{}, m.module, t.public)
 		if d.Status == tool.Ready {
 			return d
@@ -263,12 +306,12 @@ func (r *rivalry) text() string {
 	case isFile && r.has.Shipped:
 		return fmt.Sprintf("a file named %q belongs to hutch: choose another name", name)
 	case r.has.Shipped:
-		return fmt.Sprintf("tool %q of %s belongs to hutch: choose another name", name, r.want.Name)
+		return fmt.Sprintf("tool %q of %s belongs to hutch: choose another name, or give %s a prefix in the policy", name, r.want.Name, r.want.Name)
 	case isFile:
 		return fmt.Sprintf("a file named %q serves already, from %s: rename or remove one of them", name, r.has.Source)
 	}
-	return fmt.Sprintf("tool %q of %s is already offered by %s from %s: rename or remove one of them",
-		r.claim, r.want.Name, r.has.Name, r.has.Source)
+	return fmt.Sprintf("tool %q of %s is already offered by %s from %s: rename or remove one of them, or give %s a prefix in the policy",
+		r.claim, r.want.Name, r.has.Name, r.has.Source, r.want.Name)
 }
 
 // fileClaim starts the claim of a file name; no tool name contains it.
@@ -278,7 +321,7 @@ const fileClaim = "file "
 // policy knows it, and its tools'.
 func claims(m *mount) []string {
 	names := []string{fileClaim + m.module.Name}
-	for _, t := range m.def.tools {
+	for _, t := range m.tools {
 		names = append(names, t.public.Name)
 	}
 	return names
@@ -300,7 +343,7 @@ func (b *builder) finish() {
 		if e.reason == "" {
 			e.reason = d.Reason
 		}
-		for _, t := range e.mount.def.tools {
+		for _, t := range e.mount.tools {
 			l := &listed{name: t.public.Name, mount: e.mount, bound: t}
 			n.tools = append(n.tools, l)
 			n.byName[l.name] = l
@@ -309,8 +352,8 @@ func (b *builder) finish() {
 	slices.SortFunc(n.tools, func(x, y *listed) int { return strings.Compare(x.name, y.name) })
 	// A name that hosts do not take is known too, but never hides another tool.
 	for _, l := range n.tools {
-		if n.byName[l.bound.own.Name] == nil {
-			n.byName[l.bound.own.Name] = l
+		if alias := l.mount.module.Prefix + l.bound.own.Name; n.byName[alias] == nil {
+			n.byName[alias] = l
 		}
 	}
 	n.visible = b.fingerprint()

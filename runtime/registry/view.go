@@ -73,7 +73,7 @@ func (r *Registry) view(e *entry) Module {
 	m.Serving, m.Code, m.Dialect, m.Version = def.digest, def.code, string(def.kind), def.exported.Version
 	m.Definitions = def.hash
 	m.Requests, m.Imports, m.Unconfirmed = def.requests, slices.Clone(def.imports), !def.confirmed.Load()
-	for _, t := range def.tools {
+	for _, t := range e.mount.tools {
 		d := r.decide(tool.Caller{}, e.mount, t)
 		m.Tools = append(m.Tools, Tool{Own: t.own, Published: t.public, Status: d.Status, Reason: d.Reason,
 			Warnings: slices.Clone(t.warnings)})
