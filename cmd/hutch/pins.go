@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/owner"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -32,8 +34,10 @@ type pins struct {
 	// what they are.
 	shipped map[string]bool
 
-	mu   sync.Mutex // guards kept
+	mu   sync.Mutex // guards what is below
 	kept map[string]pinned
+	// failing is why the last change was not kept, which is told once.
+	failing error
 }
 
 // pinned is what is known about the version of a module that serves.
@@ -200,14 +204,47 @@ func (p *pins) keep(ctx context.Context, serving func() []registry.Module) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var changed []registry.Module
 	for _, m := range serving() {
 		old := p.kept[m.Name]
-		if m.Shipped || m.Serving == "" || m.Status != tool.Ready || old.Digest == m.Serving && old.Definitions == m.Definitions {
-			continue
+		if !m.Shipped && m.Serving != "" && m.Status == tool.Ready && (old.Digest != m.Serving || old.Definitions != m.Definitions) {
+			changed = append(changed, m)
 		}
-		rank, err := p.db.SetPin(ctx, m.Name, m.Serving, m.Definitions)
-		if err != nil {
-			p.log.Error("which version of a module serves cannot be kept", "module", m.Name, "error", err)
+	}
+	if len(changed) == 0 {
+		return
+	}
+	var failed []error
+	for some := range slices.Chunk(changed, pinsAtOnce) {
+		failed = append(failed, p.pin(ctx, some))
+	}
+	p.tellFailing(errors.Join(failed...))
+	p.tell()
+}
+
+// pinsAtOnce is how many pins are written in one change: each change waits for the
+// disk, and holds up all others meanwhile.
+const pinsAtOnce = 100
+
+// pin keeps that these modules serve, as far as it returns no error. The lock is
+// held.
+func (p *pins) pin(ctx context.Context, modules []registry.Module) error {
+	ranks := make([]int64, len(modules)) // 0: not kept
+	var refused []error
+	err := p.db.Update(ctx, func(tx store.Tx) error {
+		for i, m := range modules {
+			var err error
+			if ranks[i], err = tx.SetPin(m.Name, m.Serving, m.Definitions); err != nil {
+				refused = append(refused, fmt.Errorf("%s: %w", m.Name, err)) // the store's own error ends Update too
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, m := range modules {
+		if ranks[i] == 0 {
 			continue
 		}
 		requests, err := capability.ParseRequests(m.Requests)
@@ -215,9 +252,17 @@ func (p *pins) keep(ctx context.Context, serving func() []registry.Module) {
 			p.log.Error("a module is ready though its requests cannot be read", "module", m.Name, "error", err)
 			continue
 		}
-		p.kept[m.Name] = pinned{capability.Pin{Digest: m.Serving, Definitions: m.Definitions, Version: m.Version, Requests: requests}, rank}
+		p.kept[m.Name] = pinned{capability.Pin{Digest: m.Serving, Definitions: m.Definitions, Version: m.Version, Requests: requests}, ranks[i]}
 	}
-	p.tell()
+	return errors.Join(refused...)
+}
+
+// tellFailing logs why something is not kept, once as long as it stays so.
+func (p *pins) tellFailing(err error) {
+	if err != nil && (p.failing == nil || p.failing.Error() != err.Error()) {
+		p.log.Error("which versions of modules serve cannot be kept", "error", abi.OneLine(err.Error(), maxReason))
+	}
+	p.failing = err
 }
 
 // tell hands the book all pins, also those of modules that are not there yet. The
