@@ -1,6 +1,11 @@
 package store_test
 
 import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -27,4 +32,28 @@ func openAt(t testing.TB, path string, o store.Options) *store.DB {
 	return db
 }
 
-func TestSQLite(t *testing.T) { storetest.Run(t, openNew) }
+func TestSQLite(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Place {
+		path := filepath.Join(t.TempDir(), "hutch.db")
+		return storetest.Place{
+			Open: func(ctx context.Context, o store.Options) (*store.DB, error) { return store.Open(ctx, path, o) },
+			Execute: func(ctx context.Context, text string) error {
+				db, err := sql.Open("sqlite", path)
+				if err != nil {
+					return err
+				}
+				_, err = db.ExecContext(ctx, text)
+				return errors.Join(err, db.Close())
+			},
+			Damage: func() error {
+				f, err := os.OpenFile(path, os.O_RDWR, 0)
+				if err != nil {
+					return err
+				}
+				const page = 4096
+				_, err = f.WriteAt(bytes.Repeat([]byte("garbage "), 20*page/8), 3*page)
+				return errors.Join(err, f.Close())
+			},
+		}
+	})
+}

@@ -15,11 +15,22 @@ import (
 	"github.com/hutch-run/hutch/runtime/store"
 )
 
-// Open opens a new, empty database, which is closed when the test ends.
-type Open func(t testing.TB, o store.Options) *store.DB
+// A Place is where one database is, empty at first.
+type Place struct {
+	// Open opens the database, again after it was closed. It is the caller's to
+	// close.
+	Open func(context.Context, store.Options) (*store.DB, error)
+	// Execute runs SQL on the database while it is closed, as another program would.
+	Execute func(ctx context.Context, text string) error
+	// Damage makes what is kept unreadable while it is closed; nil where that is
+	// looked after by a server of the engine's own.
+	Damage func() error
+}
 
-// Run runs the whole contract.
-func Run(t *testing.T, open Open) {
+// Run runs the whole contract. Each test gets a new place.
+func Run(t *testing.T, place func(testing.TB) Place) {
+	lasting(t, place)
+	open := func(t *testing.T, o store.Options) *store.DB { return opened(t, place(t), o) }
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, *store.DB, *Clock)
@@ -44,11 +55,25 @@ func Run(t *testing.T, open Open) {
 		{"closing", testClosing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			clock := &Clock{}
-			clock.Set(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
-			c.test(t, open(t, store.Options{Now: clock.Now}), clock)
+			clock, o := noon()
+			c.test(t, open(t, o), clock)
 		})
 	}
+}
+
+// opened opens a place for as long as the test runs.
+func opened(t *testing.T, p Place, o store.Options) *store.DB {
+	t.Helper()
+	db, err := p.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
 }
 
 // A Clock stands still until it is set.

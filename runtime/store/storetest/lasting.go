@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/store"
+)
+
+// lasting is the part of the contract about what is there when a database is opened
+// again, and about one that must not be.
+func lasting(t *testing.T, place func(testing.TB) Place) {
+	t.Run("opened again", func(t *testing.T) { testOpenedAgain(t, place(t)) })
+	t.Run("newer tables", func(t *testing.T) { testNewer(t, place(t)) })
+	t.Run("damaged", func(t *testing.T) { testDamaged(t, place(t)) })
+}
+
+// noon is a clock that stands far from midnight, when counters begin anew, and the
+// options with it.
+func noon() (*Clock, store.Options) {
+	clock := &Clock{}
+	clock.Set(time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC))
+	return clock, store.Options{Now: clock.Now}
+}
+
+// fill puts something of each kind into a database, and closes it.
+func fill(t *testing.T, p Place, o store.Options) {
+	t.Helper()
+	db := opened(t, p, o)
+	for i := range 200 { // over several pages, so that damage meets some
+		put(t, db, "space", fmt.Sprint(i), strings.Repeat("value ", 100))
+	}
+	put(t, db, "space", "last", "value")
+	_, _, err1 := db.KVPut(t.Context(), "space", "short", "test", []byte("value"), time.Hour, store.AnyVersion, roomy)
+	_, err2 := db.SetPin(t.Context(), "a.wasm", "one", "definitions")
+	_, err3 := db.SetPin(t.Context(), "a.wasm", "two", "definitions")
+	_, err4 := db.Decide(t.Context(), "alice", "grant", "a.wasm", "one", "definitions", `{"kv":true}`)
+	_, _, _, err5 := db.Count(t.Context(), "a.wasm", 3, 100, 0, 0)
+	if err := errors.Join(err1, err2, err3, err4, err5, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filled holds that all is there that fill put.
+func filled(t *testing.T, db *store.DB) {
+	t.Helper()
+	holds(t, db, "space", "last", "value")
+	holds(t, db, "space", "short", "value")
+	digest, _, rank, err1 := db.Pin(t.Context(), "a.wasm")
+	before, err2 := db.PinRank(t.Context(), "a.wasm", "one")
+	decisions, err3 := db.Decisions(t.Context(), "a.wasm", 0, 10)
+	calls, bytes, err4 := db.Used(t.Context(), "a.wasm")
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if digest != "two" || rank != 2 || before != 1 || len(decisions) != 1 || calls != 3 || bytes != 100 {
+		t.Errorf("pinned is %q of rank %d behind %d, %d decisions, used %d calls, %d bytes", digest, rank, before, len(decisions), calls, bytes)
+	}
+}
+
+func testOpenedAgain(t *testing.T, p Place) {
+	clock, o := noon()
+	fill(t, p, o)
+	db := opened(t, p, o)
+	filled(t, db)
+	_, version, _, err := db.KVGet(t.Context(), "space", "last")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := put(t, db, "space", "last", "value"); next <= version {
+		t.Errorf("version %d follows %d", next, version)
+	}
+	clock.Add(time.Hour)
+	holds(t, db, "space", "short", "")
+}
+
+func testNewer(t *testing.T, p Place) {
+	_, o := noon()
+	fill(t, p, o)
+	if err := p.Execute(t.Context(), "insert into migration (version, name, at) values (99, 'later', 0)"); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, p, store.ErrNewer)
+	if err := p.Execute(t.Context(), "delete from migration where version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	filled(t, opened(t, p, o)) // it was left as it was
+}
+
+func testDamaged(t *testing.T, p Place) {
+	if p.Damage == nil {
+		return
+	}
+	fill(t, p, store.Options{})
+	if err := p.Damage(); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, p, store.ErrCorrupt)
+}
+
+func refuses(t *testing.T, p Place, want error) {
+	t.Helper()
+	db, err := p.Open(t.Context(), store.Options{})
+	if err == nil {
+		t.Fatal(db.Close(), "opened")
+	}
+	if !errors.Is(err, want) || strings.ContainsAny(err.Error(), "\r\n") {
+		t.Errorf("got %v, want %v on one line", err, want)
+	}
+}
