@@ -139,18 +139,18 @@ func TestE26_DroppedConnections(t *testing.T) {
 	}
 }
 
-// said is what testdata/apiguest tells of the answer that it got.
-type said struct {
+// apiAnswer is what testdata/apiguest tells of the answer that it got.
+type apiAnswer struct {
 	Status int
 	Body   string
 }
 
-func (s *served) asks(t *testing.T, target string) said {
+func (s *served) asks(t *testing.T, target string) apiAnswer {
 	t.Helper()
 	res, err := s.app.tools.Call(t.Context(), tool.Caller{Principal: "local", CallID: "7"},
 		tool.Call{Name: "call_api", Arguments: json.RawMessage(fmt.Sprintf(`{"url":%q,"disguised":"/w=="}`, target))})
 	must(t, err)
-	var got said
+	var got apiAnswer
 	if len(res.Content) != 1 || json.Unmarshal([]byte(res.Content[0].Text), &got) != nil {
 		t.Fatalf("%s: %+v", target, res)
 	}
@@ -181,32 +181,32 @@ func TestS08_ForeignGuestsGoThroughTheSameDoor(t *testing.T) {
 	s.awaitListed(t, "call_api", true)
 	tests := []struct {
 		target string
-		want   said
+		want   apiAnswer
 	}{
-		{api.URL + "/projects/a%2Fb?c=d", said{200, "/projects/a%2Fb?c=d"}},
-		{api.URL + "/projects/x?to=/projects/y", said{200, "/projects/y"}},
-		{api.URL + "/projects/?q=%C3%A9+b", said{200, "/projects/?q=%C3%A9+b"}},
-		{api.URL + "/other", said{}},
-		{api.URL + "/projects/..%2fother", said{}},
-		{api.URL + "/projects/%2e%2e/other", said{}},
-		{api.URL + "/projects/x?to=/other", said{}},
-		{api.URL + "/projects/x?to=" + inner.URL, said{}},
-		{api.URL + "/projects/x?to=http://localhost" + innerPort + "/projects/", said{}},
-		{api.URL + "/projects/x?to=file:///etc/passwd", said{}},
-		{inner.URL + "/projects/", said{}},
-		{"http://[::ffff:7f00:1]" + innerPort + "/projects/", said{}},
-		{"http://169.254.169.254/projects/", said{}},
-		{"http://user@127.0.0.1" + innerPort + "/projects/", said{}},
-		{"file:///etc/passwd", said{}},
+		{api.URL + "/projects/a%2Fb?c=d", apiAnswer{200, "/projects/a%2Fb?c=d"}},
+		{api.URL + "/projects/x?to=/projects/y", apiAnswer{200, "/projects/y"}},
+		{api.URL + "/projects/?q=%C3%A9+b", apiAnswer{200, "/projects/?q=%C3%A9+b"}},
+		{api.URL + "/other", apiAnswer{}},
+		{api.URL + "/projects/..%2fother", apiAnswer{}},
+		{api.URL + "/projects/%2e%2e/other", apiAnswer{}},
+		{api.URL + "/projects/x?to=/other", apiAnswer{}},
+		{api.URL + "/projects/x?to=" + inner.URL, apiAnswer{}},
+		{api.URL + "/projects/x?to=http://localhost" + innerPort + "/projects/", apiAnswer{}},
+		{api.URL + "/projects/x?to=file:///etc/passwd", apiAnswer{}},
+		{inner.URL + "/projects/", apiAnswer{}},
+		{"http://[::ffff:7f00:1]" + innerPort + "/projects/", apiAnswer{}},
+		{"http://169.254.169.254/projects/", apiAnswer{}},
+		{"http://user@127.0.0.1" + innerPort + "/projects/", apiAnswer{}},
+		{"file:///etc/passwd", apiAnswer{}},
 	}
 	var allowed []string
 	for _, tt := range tests {
-		if tt.want != (said{}) {
+		if tt.want != (apiAnswer{}) {
 			allowed = append(allowed, tt.target)
 		}
 	}
 	reference := byExtism(t, guest, allowed)
-	if got := s.asks(t, api.URL+"/projects/../projects/z"); got != (said{200, "/projects/z"}) { // its own sends that as it is
+	if got := s.asks(t, api.URL+"/projects/../projects/z"); got != (apiAnswer{200, "/projects/z"}) { // its own sends that as it is
 		t.Errorf("dot segments: %+v", got)
 	}
 	for i, tt := range tests {
@@ -220,7 +220,7 @@ func TestS08_ForeignGuestsGoThroughTheSameDoor(t *testing.T) {
 }
 
 // byExtism is what the guest tells of its answers when its own kit's host runs it.
-func byExtism(t *testing.T, guest []byte, targets []string) []said {
+func byExtism(t *testing.T, guest []byte, targets []string) []apiAnswer {
 	t.Helper()
 	folder := t.TempDir()
 	host, wasm := filepath.Join(folder, "extismhost"), filepath.Join(folder, "api.wasm")
@@ -238,7 +238,7 @@ func byExtism(t *testing.T, guest []byte, targets []string) []said {
 	must(t, err)
 	var answers []string
 	must(t, json.Unmarshal(out, &answers))
-	all := make([]said, len(answers))
+	all := make([]apiAnswer, len(answers))
 	for i, answer := range answers {
 		if answer == "" {
 			continue

@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -246,3 +248,20 @@ func (endlessText) Read(p []byte) (int, error) {
 type brokenInput struct{}
 
 func (brokenInput) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Whatever is logged, nothing of it is a value: not in a message, an error, a group or
+// what a logger was given before.
+func TestSecretsAreNotLogged(t *testing.T) {
+	s, log := startGranted(t)
+	defer s.end(t)
+	inner := errors.New("dial " + theSecret)
+	s.app.log.With("before", theSecret).WithGroup("g").Warn("look: "+theSecret, "text", theSecret, "error", fmt.Errorf("call: %w", inner),
+		slog.Group("group", "bytes", []byte(theSecret), "query", url.QueryEscape(theSecret)), "list", []string{theSecret}, "count", 7, theSecret, "key")
+	s.drop(t, "broken.wasm", []byte("\x00asm\x01\x00\x00\x00"+theSecret))
+	s.awaitModule(t, "broken.wasm")
+	text := log.String()
+	hides(t, "the log", text)
+	if n := strings.Count(text, "[redacted:api_token]"); n < 6 || !strings.Contains(text, "g.count=7") || !strings.Contains(text, "dial [redacted:api_token]") {
+		t.Errorf("%d values were taken out: %s", n, text)
+	}
+}

@@ -87,9 +87,9 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	if a.blobs, err = reload.OpenBlobs(st.modules()); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	a.watcher = reload.New(cfg.Tools, reload.Options{Blobs: a.blobs, Logger: log})
+	a.watcher = reload.New(cfg.Tools, reload.Options{Blobs: a.blobs, Logger: a.log})
 	died := func(m worker.Module, how string) { a.modules.Died(m, how) } // no worker runs before there is a registry
-	if a.pool, err = newPool(cfg, st, p.worker, log, died); err != nil {
+	if a.pool, err = newPool(cfg, st, p.worker, a.log, died); err != nil {
 		return nil, err
 	}
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
@@ -101,13 +101,13 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	}
 	a.modules, err = registry.New(registry.Options{
 		Workers: a.pool, Policy: told{a.book, flags}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix,
-		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: log,
+		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: a.log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})
 	if err != nil {
 		return nil, err
 	}
-	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: log}
+	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: a.log}
 	a.metrics.watch(a)
 	return a, nil
 }
@@ -123,6 +123,7 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	if a.vault, err = openVault(a.cfg, p, a.log); err != nil {
 		return err
 	}
+	a.log = slog.New(discreet{a.log.Handler(), a.vault.Redactor()})
 	ctx := context.Background() // opening bounds itself
 	if a.db, err = openStore(ctx, st, owned, a.log); err != nil {
 		return err
