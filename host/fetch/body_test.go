@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -356,6 +357,31 @@ func TestAddressesAreTriedInTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A connection that comes when another address has answered already is closed.
+func TestLateConnectionsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := make(chan struct{})
+		ours, theirs := net.Pipe()
+		dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+			if address == "[2600::1]:80" {
+				<-late // whatever becomes of ctx
+				return ours, nil
+			}
+			return slowServer(emptyAnswer, "")(ctx, "", "")
+		}
+		c := fetch.New(fetch.Options{Dial: dial, Resolver: &names{known: map[string][][]string{"two.test.": {{"2600::1", "8.8.8.8"}}}}})
+		defer c.Close()
+		if _, err := c.Do(t.Context(), "m", granted{anyPublic()}, nil, get("http://two.test/")); err != nil {
+			t.Fatal(err)
+		}
+		close(late)
+		synctest.Wait()
+		if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the late connection is open: %v", err)
+		}
+	})
 }
 
 // A dialer that panics is a failed attempt, not the end of the process.
