@@ -52,7 +52,7 @@ var packages = map[string][]string{
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 
 	"host/capability":   {"host/address", "host/strictyaml", "protocol/abi", "protocol/rawjson", "protocol/tool"},
-	"host/gate":         {"host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
+	"host/gate":         {"host/address", "host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/fetch":        {"host/address", "host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
 	"host/secrets":      {"host/capability", "protocol/abi"},

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/host/gate"
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
@@ -131,5 +133,18 @@ func TestQuotasNeedCounters(t *testing.T) {
 	wants(t, ask(w.begin(), abi.OpHTTP, get(base)), abi.Unavailable, "what it used today cannot be counted now")
 	if refusal := w.Admit(t.Context(), w.module, w.effective()); refusal == nil || refusal.Code != abi.Unavailable {
 		t.Errorf("admitted: %v", refusal)
+	}
+}
+
+// An observed policy allows an address that is not public, by the one table of them.
+func TestObservedAddressesAreAllowed(t *testing.T) {
+	for host, private := range map[string]bool{"100.64.0.1": true, "192.0.2.1": true, "198.18.0.1": true, "[64:ff9b::808:808]": true, "[2001:db8::1]": true,
+		"10.0.0.1": true, "169.254.169.254": true, "8.8.8.8": false, "[2606:4700::1]": false} {
+		o := gate.NewObserver(gate.Observation{})
+		ask(o.Host, abi.OpHTTP, get("https://"+host+"/"))
+		text := o.Policy("x.wasm", capability.Binding{Digest: digest})
+		if _, err := capability.Parse("policy.yaml", []byte(text)); err != nil || strings.Contains(text, "allow_private") != private {
+			t.Errorf("%s: %v\n%s", host, err, text)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hutch-run/hutch/host/address"
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/secrets"
@@ -293,7 +294,7 @@ func privateOf(host string) []netip.Prefix {
 		return []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}
 	}
 	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.IsGlobalUnicast() && !addr.IsPrivate() {
+	if err != nil || address.Public(addr) {
 		return nil
 	}
 	return []netip.Prefix{netip.PrefixFrom(addr, addr.BitLen())}
