@@ -21,7 +21,7 @@ func signedBy(private ed25519.PrivateKey, module []byte) []byte {
 
 // A module of which the policy wants a signature is held without one and with
 // another's, and one that serves goes on when such a file takes its place.
-func TestSignedModules(t *testing.T) {
+func TestF10_SignedModules(t *testing.T) {
 	author := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, ed25519.SeedSize))
 	stranger := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, ed25519.SeedSize))
 	key := base64.StdEncoding.EncodeToString(author.Public().(ed25519.PublicKey))

@@ -60,7 +60,7 @@ func TestCheckSignature(t *testing.T) {
 
 // A signature that is wanted is wanted of everything: also of what asks for nothing
 // or was granted something, and in development.
-func TestSignaturesAreWanted(t *testing.T) {
+func TestF10_SignaturesAreWanted(t *testing.T) {
 	_, key := signer(1)
 	policy := mustParse(t, granting("{kv: {}}")+"    signature: ed25519:"+key+"\n")
 	for _, dev := range []bool{false, true} {

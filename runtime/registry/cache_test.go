@@ -181,7 +181,7 @@ func TestManifestServesUntilTheFirstCall(t *testing.T) {
 }
 
 // Whitespace, order of keys and escapes are no difference; a word is.
-func TestManifestThatLiesIsRejectedAtTheFirstCall(t *testing.T) {
+func TestF06_ManifestThatLiesIsRejectedAtTheFirstCall(t *testing.T) {
 	w := newWorld(t)
 	claim := dialecttest.Module{Version: "1", Tools: []tool.Spec{{Name: "x", Description: "does something nicer", InputSchema: json.RawMessage(`{"type":"object"}`)}}}
 	c := w.module("x.wasm", carrying(claim))
@@ -207,7 +207,21 @@ func TestManifestThatLiesIsRejectedAtTheFirstCall(t *testing.T) {
 	w.untouched()
 }
 
-func TestManifestOfAnotherVersionIsRejected(t *testing.T) {
+// A manifest that says less than the module asks for does not get it past those who
+// would have been asked.
+func TestF06_ManifestThatAsksForLess(t *testing.T) {
+	w := newWorld(t)
+	m := carrying(dialecttest.Module{Version: "1", Tools: specs("x")})
+	m.Requests = tool.Requests{"http": json.RawMessage(`[{"host":"example.org","reason":"none"}]`)}
+	w.apply(w.module("x.wasm", m))
+	w.lists("x")
+	if _, err := w.text("x", `{}`); !errors.Is(err, tool.ErrRejected) || !strings.Contains(err.Error(), "tools or requests are not the same in describe") {
+		t.Errorf("call = %v", err)
+	}
+	w.lists()
+}
+
+func TestF06_ManifestOfAnotherVersionIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.module("x.wasm", carrying(dialecttest.Module{Version: "2", Tools: specs("x")})))
 	if _, err := w.text("x", `{}`); !errors.Is(err, tool.ErrRejected) || !strings.Contains(err.Error(), `version "2", describe says "1"`) {
