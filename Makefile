@@ -111,7 +111,8 @@ soak: soak-server
 	done
 
 ## soak-server: good calls for SOAK_SERVER, while every hostile module there is
-## comes and goes. Needs binaryen, which makes random modules.
+## comes and goes and the policy is edited; then the server is killed, and what it
+## kept has to be there. Needs binaryen, which makes random modules.
 soak-server: tools
 	HUTCH_SOAK=$(SOAK_SERVER) HUTCH_TEST_PROGRAM=$(CURDIR)/bin/hutch \
 		go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./cmd/hutch

@@ -66,7 +66,7 @@ func (h hand) calls(name string, patterns ...string) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 2*patientFor)
 	defer cancel()
-	r, err := h.session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: map[string]any{}})
+	r, err := h.session.CallTool(ctx, callOf(name))
 	if err != nil {
 		h.Errorf("%s: %v", name, err)
 		return
@@ -102,6 +102,7 @@ func soakActs(t *testing.T, seed uint64) (all []act) {
 	}
 	whole := goGuest(t)
 	all = append(all, randomActs(t, seed)...)
+	all = append(all, policyActs()...)
 	all = append(all, act{"folder", playFolder}, act{"mass", playMass}, act{"steady", playSteady},
 		damaged("small", 40, seed, steady("d")), damaged("go", 4, seed, whole), act{"large", playLarge})
 	for i, a := range all {

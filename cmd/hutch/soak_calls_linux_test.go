@@ -23,6 +23,8 @@ type goodCall struct {
 	tool      string
 	arguments map[string]any
 	want      string
+	// check looks at the answer where there is more than one right one.
+	check func(structured []byte) error
 }
 
 // good are the tools that must go on answering: own ones in the folder, and
@@ -33,23 +35,29 @@ type good struct {
 	calls   []func(*rand.Rand) goodCall
 }
 
+// keepers are the calls that keep something, and find it again.
+func (s *soaked) keepers() []func(*rand.Rand) goodCall {
+	return []func(*rand.Rand) goodCall{s.keeps, s.finds}
+}
+
 func goodTools() good {
 	return good{
 		own: map[string][]byte{
 			"good-echo.wasm":   dialecttest.Module{Tools: []tool.Spec{dialecttest.Spec("good_echo")}}.Bytes(),
 			"good-steady.wasm": steady("0"),
+			"good-keeper.wasm": keeper(),
 		},
-		modules: 4,
+		modules: 5,
 		calls: []func(*rand.Rand) goodCall{
 			func(r *rand.Rand) goodCall {
 				sent := fmt.Sprintf(`{"n":%d,"text":"%s"}`, r.Int32(), strings.Repeat("x", r.IntN(2000)))
-				return goodCall{"good_echo", object(sent), `{"method":"tools/call","params":{"name":"good_echo","arguments":` + sent + `}}`}
+				return goodCall{tool: "good_echo", arguments: object(sent), want: `{"method":"tools/call","params":{"name":"good_echo","arguments":` + sent + `}}`}
 			},
-			func(*rand.Rand) goodCall { return goodCall{"good_steady", map[string]any{}, `{"is":"steady"}`} },
+			func(*rand.Rand) goodCall { return goodCall{tool: "good_steady", arguments: map[string]any{}, want: `{"is":"steady"}`} },
 			hashCall,
 			func(r *rand.Rand) goodCall {
 				n := r.IntN(1 << 30)
-				return goodCall{"jq", object(fmt.Sprintf(`{"program":".a + 1","value":{"a":%d}}`, n)), fmt.Sprintf(`{"results":[%d],"truncated":false}`, n+1)}
+				return goodCall{tool: "jq", arguments: object(fmt.Sprintf(`{"program":".a + 1","value":{"a":%d}}`, n)), want: fmt.Sprintf(`{"results":[%d],"truncated":false}`, n+1)}
 			},
 		},
 	}
@@ -67,7 +75,7 @@ func hashCall(r *rand.Rand) goodCall {
 	text := fmt.Sprint(r.Uint64())
 	sum := sha256.Sum256([]byte(text))
 	want, _ := json.Marshal(map[string]any{"algorithm": "sha256", "hex": hex.EncodeToString(sum[:]), "base64": sum[:], "bytes": len(text)}) // of plain values
-	return goodCall{"hash_data", map[string]any{"data": text}, string(want)}
+	return goodCall{tool: "hash_data", arguments: map[string]any{"data": text}, want: string(want)}
 }
 
 func object(text string) (o map[string]any) {
@@ -106,10 +114,18 @@ func (c goodCall) make(ctx context.Context, session *sdk.ClientSession) error {
 	if err != nil {
 		return err
 	}
+	if c.check != nil && !r.IsError {
+		return c.check(got)
+	}
 	if r.IsError || !sameJSON(got, json.RawMessage(c.want)) {
 		return fmt.Errorf("%s: %s, want %s", c.tool, shownResult(r, got), c.want)
 	}
 	return nil
+}
+
+// callOf calls a tool that takes nothing.
+func callOf(name string) *sdk.CallToolParams {
+	return &sdk.CallToolParams{Name: name, Arguments: map[string]any{}}
 }
 
 func shownResult(r *sdk.CallToolResult, structured []byte) string {

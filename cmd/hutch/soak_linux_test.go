@@ -36,7 +36,9 @@ var soakLimits = map[string]string{"timeout": "5s", "heartbeat": "2s", "compile"
 // TestSoak drops every hostile module there is into the folder of a real server,
 // and changes, renames and removes it, while clients call good tools. No good
 // call fails, what is hostile ends in an error that names why, and when it is
-// gone nothing of it is left: no memory, worker, descriptor or goroutine.
+// gone nothing of it is left: no memory, worker, descriptor or goroutine. Beside that
+// the policy is edited, well and badly, files come that want more than was decided,
+// and at the end the server is killed: what it said it kept is there.
 func TestSoak(t *testing.T) {
 	if os.Getenv(soakEnv) == "" { // it wants the machine for itself: .ci/run has a step for it, make test does not
 		t.Skip("takes long: make soak, or " + soakEnv + "=1m")
@@ -48,6 +50,7 @@ func TestSoak(t *testing.T) {
 	acts := soakActs(t, seed)
 	good := goodTools()
 	s := startSoaked(t, good)
+	good.calls = append(good.calls, s.keepers()...)
 	good.ready(t, s)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -78,6 +81,8 @@ func TestSoak(t *testing.T) {
 	wereEnough(t, counts)
 	isFlat(t, sizes)
 	t.Logf("%d rounds of %d acts; %d workers seen; random modules that could be called: %d", rounds, len(acts), len(s.everSeen), s.randomReady.Load())
+	s.saidNothingWrong(t)
+	s.crashes(t)
 	s.endsCleanly(t)
 	s.saidNothingWrong(t)
 }
@@ -154,32 +159,40 @@ func soakProgram(t *testing.T) string {
 	return path
 }
 
-// startSoaked starts the program in folders of its own, and waits until it has
-// looked at the good tools.
+// startSoaked starts the program in folders of its own, with good tools and the
+// policy for them.
 func startSoaked(t *testing.T, g good) *soaked {
 	t.Helper()
 	dir := t.TempDir()
-	s := &soaked{tools: filepath.Join(dir, "tools"), log: newSoakLog(), everSeen: map[int]string{}}
+	s := &soaked{dir: dir, program: soakProgram(t), tools: filepath.Join(dir, "tools"), everSeen: map[int]string{}, kept: map[string]bool{}}
+	s.policy = soakState(t, filepath.Join(dir, "state"), g.own["good-keeper.wasm"])
 	s.connections.MaxIdleConnsPerHost = soakClients + soakDrivers
 	must(t, os.Mkdir(s.tools, 0o700))
 	for name, body := range g.own {
 		put(t, s, name, body)
 	}
-	s.cmd = exec.Command(soakProgram(t), "serve", "--dev", "--addr", "127.0.0.1:0", "--tools", s.tools, "--state", filepath.Join(dir, "state"))
-	s.cmd.Env = []string{"HOME=" + dir} // hutch knows all of its variables, and HUTCH_SOAK is none
-	for name, value := range soakLimits {
-		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("%s%s=%s", envLimit, upper(name), value))
-	}
-	out, err := s.cmd.StderrPipe()
-	must(t, err)
-	must(t, s.cmd.Start())
+	s.launch(t)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // it has ended already, unless the test failed
 		if t.Failed() {
 			t.Logf("the last the server said:\n%s", s.log.last())
 		}
 	})
+	return s
+}
+
+// launch starts the server, and waits until it has looked at the tools.
+func (s *soaked) launch(t *testing.T) {
+	t.Helper()
+	s.log = newSoakLog()
+	s.cmd = exec.Command(s.program, "serve", "--addr", "127.0.0.1:0", "--tools", s.tools, "--state", filepath.Join(s.dir, "state"))
+	s.cmd.Env = []string{"HOME=" + s.dir} // hutch knows all of its variables, and HUTCH_SOAK is none
+	for name, value := range soakLimits {
+		s.cmd.Env = append(s.cmd.Env, fmt.Sprintf("%s%s=%s", envLimit, upper(name), value))
+	}
+	out, err := s.cmd.StderrPipe()
+	must(t, err)
+	must(t, s.cmd.Start())
 	go s.log.read(out)
 	s.url = s.log.ready(t)
-	return s
 }

@@ -24,9 +24,11 @@ import (
 
 // soaked is a server as a process, seen from outside.
 type soaked struct {
-	cmd        *exec.Cmd
-	tools, url string
-	log        *soakLog
+	cmd          *exec.Cmd
+	dir, program string
+	tools, url   string
+	policy       *soakPolicy
+	log          *soakLog
 	// connections are everybody's to the server.
 	connections http.Transport
 	// alone is held by one act that must not have others beside it, and shared by
@@ -39,7 +41,8 @@ type soaked struct {
 	randomReady atomic.Int64
 
 	mu       sync.Mutex
-	everSeen map[int]string // workers by process id, and when each started
+	everSeen map[int]string  // workers by process id, and when each started
+	kept     map[string]bool // keys that the server said it keeps
 }
 
 func upper(s string) string { return strings.ToUpper(s) }
@@ -186,6 +189,7 @@ type soakLog struct {
 	verdicts map[string]string   // the last one of each file
 	ended    map[string][]string // how the workers of each file ended
 	errors   []string
+	policies int // that were none
 	tail     []string
 	changed  chan struct{} // closed, and replaced, when a verdict comes
 }
@@ -236,6 +240,8 @@ func (l *soakLog) note(line string) {
 		l.verdicts[said["module"]] = said["status"]
 	case said["msg"] == "worker ended":
 		l.ended[said["module"]] = append(l.ended[said["module"]], said["reason"])
+	case said["msg"] == "the policy stays as it was, for the file is wrong":
+		l.policies++
 	case said["level"] == "ERROR":
 		l.errors = append(l.errors, line)
 		return
@@ -273,6 +279,31 @@ func (l *soakLog) ends(name, how string) []string {
 		case <-changed:
 		case <-late:
 			return got
+		}
+	}
+}
+
+// policiesKept is how often the server said that a policy file is none.
+func (l *soakLog) policiesKept() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.policies
+}
+
+// keepsPolicy waits until it has said so that often.
+func (l *soakLog) keepsPolicy(times int) bool {
+	late := time.After(4 * patientFor)
+	for {
+		l.mu.Lock()
+		got, changed := l.policies, l.changed
+		l.mu.Unlock()
+		if got >= times {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return false
 		}
 	}
 }
