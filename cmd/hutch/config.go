@@ -84,11 +84,16 @@ const (
 
 // folderFlags are the flags of every command that looks at folders of modules.
 func folderFlags() []cli.Flag {
-	return append([]cli.Flag{
-		&cli.StringSliceFlag{Name: flagTools, Usage: "`DIR`: folder with modules; may be repeated (default: ./tools; env HUTCH_TOOLS)"},
+	tools := &cli.StringSliceFlag{Name: flagTools, Usage: "`DIR`: folder with modules; may be repeated (default: ./tools; env HUTCH_TOOLS)"}
+	return append(append([]cli.Flag{tools}, policyFlags()...), stateFlags()...)
+}
+
+// policyFlags are the flags of every command that gives calls what is granted.
+func policyFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: flagPolicy, Usage: "`FILE`: what is granted to which module (default: policy.yaml in the state folder; env HUTCH_POLICY)"},
 		&cli.BoolFlag{Name: flagDev, Usage: "for authors: a module that changes needs no new decision, and none gets a secret"},
-	}, stateFlags()...)
+	}
 }
 
 // stateFlags are the flags of every command that runs a module.

@@ -61,11 +61,15 @@ func (w *workbench) describe(ctx context.Context, name, digest string, checked *
 	return raw, nil
 }
 
-// mount admits body to a registry of its own. What came of it is in the view;
-// a module that is rejected is no error here. Close the registry.
+// mount admits body to a registry of its own, which grants nothing unless o does.
+// What came of it is in the view; a module that is rejected is no error here. Close
+// the registry.
 func (w *workbench) mount(ctx context.Context, name string, body []byte, o registry.Options) (*registry.Registry, registry.Module, error) {
 	digest := digestOf(body)
-	o.Workers, o.Policy, o.Limits = w.pool, new(capability.Book), w.cfg.Limits.Call
+	o.Workers, o.Limits = w.pool, w.cfg.Limits.Call
+	if o.Policy == nil {
+		o.Policy = new(capability.Book)
+	}
 	o.Fetch = func(wanted string) ([]byte, error) {
 		if wanted != digest {
 			return nil, fmt.Errorf("no module sha256:%.12s", wanted)

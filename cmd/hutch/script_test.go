@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +20,8 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/owner"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
@@ -59,8 +65,11 @@ func scriptProgram() program {
 //	endless FILE SAID           make one whose call never ends
 //	logging FILE SAID ANSWER    make one that logs "look: \x1b[31m" before it answers
 //	stamp FILE MODULE SAID      write a description into a module, true or not
+//	asking FILE OP BODY         make one that asks for an operation and says what it got
 //	unhex FILE DIGITS           make a file from hexadecimal digits
 //	owned                       wait until a process owns the state folder
+//
+// $UPSTREAM is a server on this machine that says what it was asked for.
 func TestScript(t *testing.T) {
 	command := workertest.Command(t)
 	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -78,10 +87,14 @@ func TestScript(t *testing.T) {
 			e.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 			e.Setenv("GOPROXY", "off") // whatever is built is built offline
 			e.Setenv("GOTOOLCHAIN", "local")
+			upstream := httptest.NewServer(http.HandlerFunc(sayBack))
+			e.Defer(upstream.Close)
+			e.Setenv("UPSTREAM", upstream.URL)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,
+			"asking": cmdAsking,
 		},
 	})
 }
@@ -118,6 +131,22 @@ func endlessModule(said string) []byte {
 
 // wasmForever is a loop that branches to itself.
 const wasmForever = "\x03\x40\x0c\x00\x0b"
+
+// sayBack answers as an API that wants a key, and counts in a header.
+func sayBack(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Request-Id", time.Now().String())
+	w.Header().Set("Content-Type", "text/plain")
+	fmt.Fprintf(w, "%s %s for %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+}
+
+func cmdAsking(ts *testscript.TestScript, _ bool, args []string) {
+	op := abi.Op(args[1])
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), dialecttest.Module{
+		Tools:    []tool.Spec{dialecttest.Spec("ask")},
+		Requests: tool.Requests{op.Capability(): json.RawMessage(`[{"reason":"It asks."}]`), "secrets": json.RawMessage(`[{"reason":"It may."}]`)},
+		Do:       []dialecttest.Step{dialecttest.Op(op, 1, args[2])},
+	}.Bytes(), 0o644))
+}
 
 func cmdUnhex(ts *testscript.TestScript, _ bool, args []string) {
 	body, err := hex.DecodeString(strings.Join(args[1:], ""))

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/host/capability"
+)
+
+// observing runs "hutch run --observe" and returns the policy that it prints.
+func observing(t *testing.T, cfg Config, p program, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	home := t.TempDir()
+	p.stdout, p.stderr, p.stdin = unclosed{&out}, unclosed{t.Output()}, http.NoBody
+	p.env = func(name string) string { return map[string]string{"HOME": home}[name] }
+	p.environ = func() []string { return nil }
+	line := append([]string{"hutch", "run", "--observe", "--state", cfg.State}, args...)
+	must(t, runCommand(t.Context(), line, p))
+	return out.String()
+}
+
+// What is printed when a call of a shipped tool is observed with nothing granted is a
+// policy, and put in force it lets the very call pass.
+func TestObservedPoliciesWork(t *testing.T) {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, ".json") {
+			fmt.Fprintf(w, `{"asked":%q}`, r.Method+" "+r.URL.Path)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>Hutches</title><p>A hutch is a cage for rabbits.</p>")
+	}))
+	defer site.Close()
+	for _, c := range []struct{ guest, tool, args, want string }{
+		{"fetch", "fetch", fmt.Sprintf(`{"url":%q}`, site.URL+"/hutches?q=1"), "cage for rabbits"},
+		{"httpjson", "http_json", fmt.Sprintf(`{"url":%q,"method":"PUT","body":{"a":1}}`, site.URL+"/v1/items.json"), "PUT /v1/items.json"},
+		{"notes", "note_add", `{"title":"Hutches","text":"are cages"}`, `"id":1`},
+	} {
+		t.Run(c.guest, func(t *testing.T) {
+			cfg, p := newTestConfig(t, nil)
+			file := filepath.Join(t.TempDir(), c.guest+moduleSuffix)
+			_, err := build(t.Context(), cfg, p, &voice{w: t.Output()}, filepath.Join("..", "..", "guests", c.guest), file)
+			must(t, err)
+			policy := observing(t, cfg, p, file, c.tool, c.args)
+			_, err = capability.Parse("policy.yaml", []byte(policy))
+			must(t, err)
+			if strings.Contains(policy, "Note:") || !strings.Contains(policy, ": refused\n") {
+				t.Errorf("the policy:\n%s", policy)
+			}
+			body, err := os.ReadFile(file)
+			must(t, err)
+			s := startServer(t, cfg, p, quiet)
+			defer s.halt(t)
+			s.drop(t, c.guest+moduleSuffix, body)
+			s.awaitModule(t, c.guest+moduleSuffix)
+			if _, err := s.call(t.Context(), c.tool, json.RawMessage(c.args)); err == nil {
+				t.Fatal("it is called before anything is granted")
+			}
+			s.decide(t, policy)
+			s.awaitListed(t, c.tool, true)
+			got, err := s.call(t.Context(), c.tool, json.RawMessage(c.args))
+			if err != nil || !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), c.want) || strings.Contains(got, `"isError":true`) {
+				t.Errorf("put in force: %s, %v; the policy:\n%s", got, err, policy)
+			}
+		})
+	}
+}
