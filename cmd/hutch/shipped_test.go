@@ -265,7 +265,7 @@ func TestNamesOfShippedToolsAreReserved(t *testing.T) {
 	}
 	var said bytes.Buffer
 	must(t, os.WriteFile("mine.wasm", greeter("hash_data", "y"), 0o600))
-	_, err = testModule(t.Context(), bench.cfg, p, &voice{w: &said}, "mine.wasm", "")
+	_, err = testModule(t.Context(), bench.cfg, p, &voice{w: &said}, "mine.wasm", testOptions{})
 	if err != nil || said.String() != "hutch: warning: tool hash_data belongs to hutch, so the module would not be served: choose another name\n" {
 		t.Errorf("test: %q, %v", said.String(), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
@@ -21,8 +22,9 @@ func testCommand(p program) *cli.Command {
 		Name:      "test",
 		Usage:     "test a module: as Go, then with example calls in the sandbox",
 		UsageText: "hutch test [DIR | FILE.wasm] [flags]",
-		Flags: append(stateFlags(), jsonFlag("the outcome"),
-			&cli.StringFlag{Name: "calls", Usage: "`DIR`: folder with example calls (default: testdata beside the module)"}),
+		Flags: append(append(policyFlags(), stateFlags()...), jsonFlag("the outcome"),
+			&cli.StringFlag{Name: "calls", Usage: "`DIR`: folder with example calls (default: testdata beside the module)"},
+			&cli.BoolFlag{Name: flagRecord, Usage: "make the calls as the policy lets them, and keep what they are answered"}),
 		Action: func(c *cli.Context) error { return runTest(c, p) },
 		Description: `A DIR (default: the current folder) is built, and with Go files in it "go test ./..." runs, without a
 sandbox. Then every *.json in testdata is one call in the real sandbox:
@@ -31,9 +33,14 @@ sandbox. Then every *.json in testdata is one call in the real sandbox:
 want may have text (all of it), textContains, structured (as JSON) and isError (default: false).
 The exit code is 1 if an answer differs.
 
+Nothing is granted to these calls, and no network is used: answers to what a tool asks for come from
+testdata/answers/NAME.json, and a call that asks for something else fails. With --record the calls are
+made for real, as the policy in force lets them, and those files are written, without secrets.
+
 examples:
   $ hutch test
   $ hutch test greet --json
+  $ hutch test weather --record --policy policy.yaml
   $ hutch test plugin.wasm --calls calls/`,
 	}
 }
@@ -52,6 +59,10 @@ type callReport struct {
 	Tool   string   `json:"tool,omitempty"`
 	Passed bool     `json:"passed"`
 	Diff   []string `json:"diff,omitempty"` // what was wanted and what was found
+	// Recorded is how many answers were kept.
+	Recorded int `json:"recorded,omitempty"`
+
+	unanswered bool // something was asked for that no recording has
 }
 
 func runTest(c *cli.Context, p program) error {
@@ -63,7 +74,7 @@ func runTest(c *cli.Context, p program) error {
 		return err
 	}
 	say := &voice{w: c.App.ErrWriter}
-	report, err := testModule(c.Context, cfg, p, say, argOr(c, "."), c.String("calls"))
+	report, err := testModule(c.Context, cfg, p, say, argOr(c, "."), testOptions{calls: c.String("calls"), record: c.Bool(flagRecord)})
 	say.done()
 	if err != nil {
 		return err
@@ -74,12 +85,26 @@ func runTest(c *cli.Context, p program) error {
 		err = report.print(c.App.Writer)
 	}
 	if err == nil && !report.Passed {
-		return errReported
+		return report.failure(argOr(c, "."))
 	}
 	return err
 }
 
-func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, calls string) (r testReport, err error) {
+// failure says what to do about a report that was shown.
+func (r testReport) failure(arg string) error {
+	if slices.ContainsFunc(r.Calls, func(c callReport) bool { return c.unanswered }) {
+		return hinted(errReported, "record what is missing with hutch test%s --%s", prefixed(" ", strings.TrimPrefix(shellWord(arg), ".")), flagRecord)
+	}
+	return errReported
+}
+
+// testOptions say which calls are made, and how.
+type testOptions struct {
+	calls  string // folder; empty is the one beside the module
+	record bool
+}
+
+func testModule(ctx context.Context, cfg Config, p program, say *voice, arg string, o testOptions) (r testReport, err error) {
 	src, err := sourceOf(arg)
 	if err != nil {
 		return r, err
@@ -87,7 +112,7 @@ func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, cal
 	if src.target != nil && src.target.dir == "" {
 		return r, usagef("%s is neither a folder nor a .wasm file", quoted(arg)).withHint("hutch help test")
 	}
-	examples, err := src.examples(say, calls)
+	dir, examples, err := src.examples(say, o.calls)
 	if err != nil {
 		return r, err
 	}
@@ -99,7 +124,7 @@ func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, cal
 		return r, err
 	}
 	defer say.slowly("loading " + src.name + " into the sandbox")()
-	if r.Calls, err = replay(ctx, cfg, p, say, src, examples); err != nil {
+	if r.Calls, err = perform(ctx, cfg, p, say, src, dir, examples, o.record); err != nil {
 		return r, err
 	}
 	failed := func(c callReport) bool { return !c.Passed }
@@ -109,34 +134,39 @@ func testModule(ctx context.Context, cfg Config, p program, say *voice, arg, cal
 
 // examples reads the calls in the folder named, or beside the module. All that
 // is wrong with any is said at once, before something is built.
-func (s source) examples(say *voice, named string) ([]example, error) {
-	dir := filepath.Join(filepath.Dir(s.file), "testdata")
+func (s source) examples(say *voice, named string) (dir string, _ []example, _ error) {
+	dir = filepath.Join(filepath.Dir(s.file), "testdata")
 	if named != "" {
 		dir = named
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, usagef("--calls %s: no such folder", quoted(dir)).withHint("hutch help test")
+			return "", nil, usagef("--calls %s: no such folder", quoted(dir)).withHint("hutch help test")
 		}
 	}
 	examples, bad, err := readExamples(dir)
 	if err != nil || len(bad) == 0 {
-		return examples, err
+		return dir, examples, err
 	}
 	for _, err := range bad {
 		say.line("error: %s", err)
 	}
 	said := &commandError{err: errReported, kind: errUsage}
-	return nil, said.withHint("a call has %s", exampleFields)
+	return "", nil, said.withHint("a call has %s", exampleFields)
 }
 
-// replay makes the calls in a sandbox of its own and returns what became of
-// each, never nil.
-func replay(ctx context.Context, cfg Config, p program, say *voice, src source, examples []example) (out []callReport, err error) {
+// perform makes the calls in a sandbox of its own and returns what became of each,
+// never nil.
+func perform(ctx context.Context, cfg Config, p program, say *voice, src source, dir string, examples []example, record bool) (out []callReport, err error) {
 	bench, err := openWorkbench(cfg, p)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
-	tools, m, err := bench.mount(ctx, src.name, src.body, registry.Options{})
+	on, err := bench.stageFor(ctx, p, &src, record)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, on.Close()) }()
+	tools, m, err := bench.mount(ctx, src.name, src.body, on.options())
 	if err != nil {
 		return nil, err
 	}
@@ -144,24 +174,39 @@ func replay(ctx context.Context, cfg Config, p program, say *voice, src source, 
 	if err := usable(m); err != nil {
 		return nil, err
 	}
-	names, err := p.reservedNames()
-	if err != nil {
+	if err := on.open(ctx, m); err != nil {
 		return nil, err
 	}
-	for _, w := range names.warnings(src.name, m) {
-		say.line("warning: %s", w)
+	if err := warnOfNames(p, say, m); err != nil {
+		return nil, err
 	}
 	out = []callReport{}
 	for _, e := range examples {
-		out = append(out, e.run(ctx, tools))
+		r, err := on.perform(ctx, answersOf(dir, e), e, tools)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
 	}
 	return out, ctx.Err()
+}
+
+func warnOfNames(p program, say *voice, m registry.Module) error {
+	names, err := p.reservedNames()
+	if err != nil {
+		return err
+	}
+	for _, w := range names.warnings(m.Name, m) {
+		say.line("warning: %s", w)
+	}
+	return nil
 }
 
 // usable is the error for a module that cannot be called.
 func usable(m registry.Module) error {
 	if m.Status == tool.Held {
-		return hinted(fmt.Errorf("%w: %s %s", tool.ErrHeld, m.Name, m.Reason), "test its logic with go test; calls need a grant")
+		return hinted(fmt.Errorf("%w: %s %s", tool.ErrHeld, m.Name, m.Reason),
+			"grant it what its calls need in a policy: hutch run --%s says what that is", flagObserve)
 	}
 	return rejection(m)
 }
@@ -207,7 +252,7 @@ func (r testReport) print(w io.Writer) error {
 		fmt.Fprintf(&b, "%-4s  go test\n", okOr(r.GoTest == goPassed))
 	}
 	for _, c := range r.Calls {
-		fmt.Fprintf(&b, "%-4s  %s: %s\n", okOr(c.Passed), oneLine(c.File), oneLine(c.Tool))
+		fmt.Fprintf(&b, "%-4s  %s: %s%s\n", okOr(c.Passed), oneLine(c.File), oneLine(c.Tool), c.kept())
 		for _, line := range c.Diff {
 			fmt.Fprintf(&b, "      %s\n", oneLine(line))
 		}
@@ -217,6 +262,14 @@ func (r testReport) print(w io.Writer) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// kept says what was recorded.
+func (c callReport) kept() string {
+	if c.Recorded == 0 {
+		return ""
+	}
+	return ", " + plural(c.Recorded, "answer", "answers") + " recorded"
 }
 
 func okOr(ok bool) string {
