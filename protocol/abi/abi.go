@@ -31,6 +31,10 @@ const (
 	OpTool         Op = "tool_call"
 )
 
+// OpConfig is config_get where a host answers it itself, see [Invocation].AskConfig:
+// a key goes in as a JSON string, a JSON string or null comes out. It needs no grant.
+const OpConfig Op = "config_get"
+
 // Capability returns the kind of grant that op needs, as it is written in a
 // policy file, or "" if op is no gated operation.
 func (op Op) Capability() string { return capabilityOf[op] }
@@ -130,6 +134,9 @@ type Invocation struct {
 	Arguments json.RawMessage
 	// Config holds the values that a guest reads with config_get.
 	Config map[string]string
+	// AskConfig has Host answer config_get, as [OpConfig], and not Config: for who
+	// wants to know which keys are read.
+	AskConfig bool
 	// Line says with whom the call waits if it has to: calls of one line are
 	// served in order, and lines take turns. It is not told to the guest.
 	Line string

@@ -24,7 +24,9 @@ type call struct {
 	limits abi.Limits
 	input  []byte
 	config map[string]string
-	host   abi.Host
+	// asksConfig: the host has the configuration, not config.
+	asksConfig bool
+	host       abi.Host
 
 	journal   journal
 	reports   reports
@@ -35,7 +37,7 @@ type call struct {
 }
 
 func newCall(id uint64, input []byte, in abi.Invocation) *call {
-	c := &call{id: id, limits: in.Limits, input: input, config: maps.Clone(in.Config), host: in.Host}
+	c := &call{id: id, limits: in.Limits, input: input, config: maps.Clone(in.Config), asksConfig: in.AskConfig, host: in.Host}
 	c.journal = journal{emit: in.Log, mostLines: in.Limits.LogLines, mostBytes: in.Limits.LogLineBytes}
 	c.reports.emit = in.Progress
 	c.extism.arena.most = uint64(in.Limits.MemoryBytes)
@@ -100,6 +102,23 @@ func (c *call) ask(ctx context.Context, op abi.Op, size int, body func() ([]byte
 		return refuse(abi.Unavailable, op, "the host answered with code %d", r.Code)
 	}
 	return r
+}
+
+// configured returns the value of a configuration key, if there is one.
+func (c *call) configured(ctx context.Context, key string) (value string, ok bool) {
+	if !c.asksConfig {
+		value, ok = c.config[key]
+		return value, ok
+	}
+	r := c.ask(ctx, abi.OpConfig, len(key), func() ([]byte, bool) {
+		body, err := json.Marshal(key)
+		return body, err == nil
+	})
+	var found *string
+	if r.Code != abi.OK || json.Unmarshal(r.Body, &found) != nil || found == nil {
+		return "", false
+	}
+	return *found, true
 }
 
 func refuse(code abi.Code, op abi.Op, format string, args ...any) abi.Response {

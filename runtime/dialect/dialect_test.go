@@ -165,6 +165,35 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// A host that wants to know which keys are read answers for itself.
+func TestConfigThatTheHostHas(t *testing.T) {
+	for _, v1 := range []bool{false, true} {
+		g := loaded(t, mod{V1: v1, Do: steps(dialecttest.Config(`the "city"`))}, Options{})
+		for _, c := range []struct {
+			code abi.Code
+			body string
+			want string
+		}{{abi.OK, `"42"`, `42`}, {abi.OK, `null`, `null`}, {abi.Denied, `"42"`, `null`}, {abi.OK, `{}`, `null`}} {
+			var asked []string
+			host := func(_ context.Context, r abi.Request) abi.Response {
+				asked = append(asked, string(r.Op)+" "+string(r.Body))
+				return abi.Response{Code: c.code, Body: []byte(c.body)}
+			}
+			got := answer(t, g, abi.Invocation{Host: host, AskConfig: true, Config: map[string]string{`the "city"`: "7"}})
+			want := c.want
+			if !v1 && want == `42` {
+				want = `"42"`
+			}
+			if got != `{"content":[],"structuredContent":`+want+`}` {
+				t.Errorf("v1 %t, %v %s: got %s", v1, c.code, c.body, got)
+			}
+			if len(asked) != 1 || asked[0] != `config_get "the \"city\""` {
+				t.Errorf("v1 %t: the host was asked %q", v1, asked)
+			}
+		}
+	}
+}
+
 func TestGatedOperations(t *testing.T) {
 	g := loaded(t, mod{Do: steps(dialecttest.Op(abi.OpKVGet, 2, `{"key":"a"}`))}, Options{Limits: abi.Limits{HostCalls: 2}})
 	var asked []abi.Request

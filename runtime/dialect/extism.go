@@ -222,8 +222,8 @@ func (c *call) extismAnswer(status int32) ([]byte, error) {
 	return append([]byte(nil), b...), nil
 }
 
-func extismConfigGet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
-	value := c.config[string(c.extism.arena.block(stack[0]))]
+func extismConfigGet(ctx context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	value, _ := c.configured(ctx, string(c.extism.arena.block(stack[0])))
 	stack[0] = c.extism.give("a configuration value", []byte(value))
 }
 

@@ -162,7 +162,7 @@ func nativeProgress(_ context.Context, c *call, in *sandbox.Instance, stack []ui
 	}
 }
 
-func nativeConfigGet(_ context.Context, c *call, in *sandbox.Instance, stack []uint64) {
+func nativeConfigGet(ctx context.Context, c *call, in *sandbox.Instance, stack []uint64) {
 	ptr, n := uint32(stack[0]), uint32(stack[1])
 	r := abi.Response{Body: []byte("null")}
 	var key string
@@ -170,7 +170,7 @@ func nativeConfigGet(_ context.Context, c *call, in *sandbox.Instance, stack []u
 		r = refuse(abi.Limit, "config_get", "key of %d bytes, at most %d", n, maxKeyBytes)
 	} else if raw, ok := in.Read(ptr, n); !ok || json.Unmarshal(raw, &key) != nil {
 		r = refuse(abi.Invalid, "config_get", "the key is no JSON string")
-	} else if value, ok := c.config[key]; ok {
+	} else if value, ok := c.configured(ctx, key); ok {
 		r.Body, _ = json.Marshal(value) // strings always marshal
 	}
 	c.native.answer(stack, r)

@@ -50,7 +50,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	limits := l.mount.limits
 	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest, limits), abi.Invocation{
 		Tool: l.bound.own.Name, Arguments: args, Limits: limits, Line: lineOf(c),
-		Host: grant.Host, Config: grant.Config, Log: grant.Log, Progress: r.progressTo(call.Progress),
+		Host: grant.Host, Config: grant.Config, AskConfig: grant.AskConfig, Log: grant.Log, Progress: r.progressTo(call.Progress),
 	})
 	if err != nil {
 		return r.failed(l.name, err)

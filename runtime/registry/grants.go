@@ -25,6 +25,8 @@ type Grants interface {
 type Grant struct {
 	Host   abi.Host
 	Config map[string]string
+	// AskConfig is as in [abi.Invocation].
+	AskConfig bool
 	// Log takes what the tool logs, as [abi.Invocation] says.
 	Log func(abi.LogLevel, string)
 	// End is called when the call has ended.

@@ -17,7 +17,7 @@ func (s *server) host(head callHead, id uint64, r *running) abi.Host {
 	}
 	budget := head.Limits.WithDefaults().HostCalls
 	return func(ctx context.Context, request abi.Request) abi.Response {
-		if request.Op.Capability() == "" {
+		if !askable(request.Op) {
 			return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %q", abi.Cut(string(request.Op), maxOpName)))
 		}
 		if len(request.Body) > maxGated {

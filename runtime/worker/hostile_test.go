@@ -99,6 +99,7 @@ func TestHostileWorkerIsKilled(t *testing.T) {
 		{"failure that is not JSON", one(kindFailed, "no"), "decode failed frame"},
 		{"failure of a class not its own", one(kindFailed, `{"class":"worker_lost","text":"try me again"}`), `class \"worker_lost\" is not a worker's to give`},
 		{"unknown operation", one(kindAsk, "\x06launch{}"), `unknown operation \"launch\"`},
+		{"question about configuration", one(kindAsk, "\x0aconfig_get\"key\""), "a question about configuration, which it was given"},
 		{"operation cut short", one(kindAsk, "\xffkv_get"), "ask is cut short"},
 		{"empty question", one(kindAsk, ""), "ask is cut short"},
 		{"question that is not JSON", one(kindAsk, kv+"{"), "kv_get with a body that is not JSON"},

@@ -62,9 +62,11 @@ type callHead struct {
 	Config map[string]string `json:"config,omitempty"`
 	Limits abi.Limits        `json:"limits"`
 	// Host, Log and Progress say whether anyone listens.
-	Host     bool `json:"host,omitempty"`
-	Log      bool `json:"log,omitempty"`
-	Progress bool `json:"progress,omitempty"`
+	Host bool `json:"host,omitempty"`
+	// AskConfig is as in [abi.Invocation].
+	AskConfig bool `json:"askConfig,omitempty"`
+	Log       bool `json:"log,omitempty"`
+	Progress  bool `json:"progress,omitempty"`
 }
 
 // failedBody is the body of a failed frame.
@@ -117,13 +119,16 @@ func decodeDone(body []byte) (answer []byte, usage abi.Usage, err error) {
 // encodeAsk returns the head of an ask frame; the request's body is the tail.
 func encodeAsk(op abi.Op) []byte { return append([]byte{byte(len(op))}, op...) }
 
+// askable reports whether a guest can ask the parent for op.
+func askable(op abi.Op) bool { return op.Capability() != "" || op == abi.OpConfig }
+
 // decodeAsk accepts only operations that exist, with a body that is JSON.
 func decodeAsk(body []byte) (abi.Op, []byte, error) {
 	if len(body) == 0 || len(body)-1 < int(body[0]) {
 		return "", nil, errors.New("ask is cut short")
 	}
 	op, rest := abi.Op(body[1:1+body[0]]), body[1+body[0]:]
-	if op.Capability() == "" {
+	if !askable(op) {
 		return "", nil, fmt.Errorf("unknown operation %q", abi.Cut(string(op), maxOpName))
 	}
 	if !json.Valid(rest) {

@@ -253,7 +253,7 @@ func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, a
 		return nil, abi.Usage{}, abi.Exceeded(abi.ClassLimit, abi.LimitInput, "arguments of %d bytes, at most %d", n, in.Limits.InputBytes)
 	}
 	head, err := encodeHead(callHead{
-		Tool: in.Tool, Config: in.Config, Limits: in.Limits,
+		Tool: in.Tool, Config: in.Config, AskConfig: in.AskConfig, Limits: in.Limits,
 		Host: in.Host != nil, Log: in.Log != nil, Progress: in.Progress != nil,
 	})
 	if err != nil {

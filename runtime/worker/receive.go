@@ -135,6 +135,8 @@ func (p *process) acceptAsk(c *call, body []byte) error {
 	switch {
 	case c.left: // it was told so, and waits no longer
 		return nil
+	case op == abi.OpConfig && !c.inv.AskConfig:
+		return errors.New("a question about configuration, which it was given")
 	case c.asking:
 		return errors.New("a second question before the first was answered")
 	case c.asked >= c.inv.Limits.HostCalls:

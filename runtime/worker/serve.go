@@ -166,7 +166,7 @@ func (s *server) handleCall(ctx context.Context, id uint64, body []byte) error {
 	limits := head.Limits.WithDefaults()
 	run := func(ctx context.Context, g guest, r *running) ([]byte, abi.Usage, error) {
 		return g.Call(ctx, id, abi.Invocation{
-			Tool: head.Tool, Arguments: arguments, Config: head.Config, Limits: limits,
+			Tool: head.Tool, Arguments: arguments, Config: head.Config, AskConfig: head.AskConfig, Limits: limits,
 			Host: s.host(head, id, r), Log: s.logger(head, id), Progress: s.progress(head, id),
 		})
 	}
