@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // recording is what a call met, as a file keeps it: it can be made again without a
 // network, a storage or a policy. It holds no secret.
 type recording struct {
-	// Config is what the module reads with config_get, with placeholders in it.
+	// Config is what the module read with config_get, with placeholders in it.
 	Config map[string]string `json:"config,omitempty"`
 	// Values is the module's storage before the call; nil if it has none. Only key,
 	// value and base64 count.
@@ -92,7 +93,47 @@ func (r recording) write(path string, redactor *secrets.Redactor) error {
 type tape struct {
 	mu      sync.Mutex
 	kept    []gate.Exchange
-	refused []string // what was not answered, and why
+	config  map[string]string // what was read of it
+	refused []string          // what was not answered, and why
+}
+
+// around returns a host that serves as next does, and configuration, and keeps both.
+func (k *tape) around(next abi.Host, config map[string]string) abi.Host {
+	recorded := gate.Recorded(func(ctx context.Context, r abi.Request) abi.Response {
+		if next == nil {
+			return abi.Refuse(abi.Denied, string(r.Op)+": nothing is granted to this module")
+		}
+		return lasting(r, next(ctx, r))
+	}, k.keep)
+	return func(ctx context.Context, r abi.Request) abi.Response {
+		if r.Op == abi.OpConfig {
+			return k.configured(r, config)
+		}
+		return recorded(ctx, r)
+	}
+}
+
+// configured answers config_get.
+func (k *tape) configured(r abi.Request, config map[string]string) abi.Response {
+	var key string
+	if err := json.Unmarshal(r.Body, &key); err != nil {
+		return abi.Refuse(abi.Invalid, "config_get: the key is no JSON string")
+	}
+	value, ok := config[key]
+	if !ok {
+		return abi.Response{Body: []byte("null")}
+	}
+	body, err := json.Marshal(value)
+	if err != nil {
+		return abi.Refuse(abi.Unavailable, "config_get: the value is no text")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.config == nil {
+		k.config = map[string]string{}
+	}
+	k.config[key] = value
+	return abi.Response{Body: body}
 }
 
 // keep takes one exchange. Values are kept as what was there before the call, for
@@ -114,11 +155,11 @@ func (k *tape) keep(e gate.Exchange) {
 	k.kept = append(k.kept, e)
 }
 
-// exchanges returns what was kept, and what was refused.
-func (k *tape) exchanges() (kept []gate.Exchange, refused []string) {
+// recording returns what was kept, and what was refused.
+func (k *tape) recording() (r recording, refused []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.kept, k.refused
+	return recording{Config: k.config, Exchanges: k.kept}, k.refused
 }
 
 // messageOf is what a refusal says.

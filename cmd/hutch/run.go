@@ -148,8 +148,8 @@ func (b booth) try(ctx context.Context, p program, name string, body []byte, cal
 		if record == "" {
 			return nil
 		}
-		kept, _ := t.keep.exchanges()
-		return recording{Config: t.config(m, call.Name), Exchanges: kept}.write(record, t.vault.Redactor())
+		kept, _ := t.keep.recording()
+		return kept.write(record, t.vault.Redactor())
 	})
 	return result, err
 }

@@ -41,7 +41,33 @@ type attempt struct {
 	Op       abi.Op `json:"op"`
 	About    string `json:"about,omitempty"`
 	Answered bool   `json:"answered"`
-	Outcome  string `json:"outcome"` // ok, or the code of a refusal
+	Outcome  string `json:"outcome"` // ok, the code of a refusal, or unset
+}
+
+func attemptOf(a gate.Attempt) attempt {
+	one := attempt{a.Op, oneLine(a.About), a.Answered, "ok"}
+	switch {
+	case a.Op == abi.OpConfig && !a.Answered:
+		one.Outcome = "unset"
+	case a.Code != abi.OK:
+		one.Outcome = a.Code.String()
+	}
+	return one
+}
+
+// refused reports whether a tool may have stopped there.
+func (a attempt) refused() bool { return !a.Answered && a.Op != abi.OpConfig }
+
+// String says it as a comment does.
+func (a attempt) String() string {
+	did := "refused"
+	switch {
+	case a.Answered:
+		did = "answered: " + a.Outcome
+	case a.Op == abi.OpConfig:
+		did = "not set"
+	}
+	return fmt.Sprintf("%s %s: %s", a.Op, a.About, did)
 }
 
 func runObserve(c *cli.Context, p program, call tool.Call) error {
@@ -101,7 +127,7 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		n := gate.Observation{Recording: w.recording.Exchanges, Requested: requested}
+		n := gate.Observation{Recording: w.recording.Exchanges, Requested: requested, Config: w.config}
 		if w.played && requested.KV != nil {
 			values, err := openScratch(ctx, name)
 			if err != nil {
@@ -113,7 +139,7 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 			}
 			n.Values = values.host(requested.KV.Max)
 		}
-		play.observer, play.config = gate.NewObserver(n), w.config
+		play.observer = gate.NewObserver(n)
 		result, err := tools.Call(ctx, localCaller(""), w.call)
 		switch {
 		case ctx.Err() != nil:
@@ -134,17 +160,18 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 func (w *watch) report(out *observed, m registry.Module, seen *gate.Observer) error {
 	out.Module, out.Digest, out.Definitions, out.Tool = m.Name, m.Digest, m.Definitions, w.call.Name
 	out.Attempts, out.Notes = []attempt{}, []string{}
+	read := map[string]string{}
 	for _, a := range seen.Attempts() {
-		outcome := "ok"
-		if a.Code != abi.OK {
-			outcome = a.Code.String()
+		if value, ok := w.config[a.Key]; ok && a.Op == abi.OpConfig {
+			read[a.Key] = value
 		}
-		out.More = out.More || !a.Answered
-		out.Attempts = append(out.Attempts, attempt{a.Op, oneLine(a.About), a.Answered, outcome})
+		one := attemptOf(a)
+		out.More = out.More || one.refused()
+		out.Attempts = append(out.Attempts, one)
 	}
 	grant := seen.Grant()
 	policy := capability.Render(m.Name, capability.Binding{Digest: m.Digest, Definitions: m.Definitions}, grant)
-	config, waiting := settled(w.config, grant)
+	config, waiting := settled(read, grant)
 	policy += configLines(config)
 	for _, key := range waiting {
 		out.note("config %s: its secret was not sent anywhere yet, so it is left out", key)
@@ -195,6 +222,9 @@ func (out *observed) check(policy string, m registry.Module, attempts []gate.Att
 	book := capability.NewBook(capability.Options{Policy: parsed})
 	allowed := book.Effective(localCaller(""), policyModule(m), out.Tool)
 	for _, a := range attempts {
+		if a.Op == abi.OpConfig {
+			continue // needs no grant
+		}
 		refusal := allowed.Allows(a.Op)
 		if refusal == nil && a.HTTP != nil {
 			_, refusal = allowed.HTTP(a.HTTP.Method, a.HTTP.URL)
@@ -240,7 +270,7 @@ func (out *observed) outcome() string {
 
 func (out *observed) refused() (n int) {
 	for _, a := range out.Attempts {
-		if !a.Answered {
+		if a.refused() {
 			n++
 		}
 	}
@@ -269,11 +299,7 @@ func (out *observed) comments() string {
 			line("  and %d more", len(out.Attempts)-most)
 			break
 		}
-		did := "refused"
-		if a.Answered {
-			did = "answered: " + a.Outcome
-		}
-		line("  %s %s: %s", a.Op, a.About, did)
+		line("  %v", a)
 	}
 	if len(out.Attempts) == 0 {
 		line("  nothing was asked for")

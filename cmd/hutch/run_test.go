@@ -73,3 +73,38 @@ func TestObservedPoliciesWork(t *testing.T) {
 		})
 	}
 }
+
+// An unmodified guest reads a placeholder from its configuration: with the policy
+// that is observed for it, its API gets the secret.
+func TestObservedPolicyOfAGuestWithASecret(t *testing.T) {
+	api := newUpstream(t)
+	defer api.Close()
+	s, _ := startGranted(t)
+	defer s.halt(t)
+	body := apiGuest(t)
+	file := filepath.Join(t.TempDir(), "api.wasm")
+	must(t, os.WriteFile(file, body, 0o600))
+	cfg, p := newTestConfig(t, nil)
+	args := fmt.Sprintf(`{"url":%q}`, api.URL+"/api/me")
+	policy := observing(t, cfg, p, "--set", "token=secret://api_token", "--set", "unread=1", file, "call_api", args)
+	for _, want := range []string{
+		"\n#   config_get token: answered: ok\n#   http_request GET " + api.URL + "/api/me: refused\n",
+		"\n        - {name: api_token, header: Authorization, host: \"127.0.0.1\"}\n",
+		"\n    config:\n      \"token\": \"secret://api_token\"\n",
+	} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("the policy lacks %q:\n%s", want, policy)
+		}
+	}
+	if api.last() != "nothing" || strings.Contains(policy, "unread") || strings.Contains(policy, "Note:") {
+		t.Errorf("the API saw %s; the policy:\n%s", api.last(), policy)
+	}
+	s.drop(t, "api.wasm", body)
+	s.awaitModule(t, "api.wasm")
+	s.decide(t, policy)
+	s.awaitListed(t, "call_api", true)
+	got, err := s.call(t.Context(), "call_api", json.RawMessage(args))
+	if err != nil || !strings.Contains(got, `\"status\":200`) || api.last() != "Bearer "+theSecret {
+		t.Errorf("put in force: %s, %v; the API saw %s", got, err, api.last())
+	}
+}

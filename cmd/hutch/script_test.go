@@ -65,7 +65,8 @@ func scriptProgram() program {
 //	endless FILE SAID           make one whose call never ends
 //	logging FILE SAID ANSWER    make one that logs "look: \x1b[31m" before it answers
 //	stamp FILE MODULE SAID      write a description into a module, true or not
-//	asking FILE OP BODY         make one that asks for an operation and says what it got
+//	asking FILE OP BODY         make one that asks for an operation and says what it got;
+//	                            of config_get the body is the key
 //	unhex FILE DIGITS           make a file from hexadecimal digits
 //	owned                       wait until a process owns the state folder
 //
@@ -141,11 +142,12 @@ func sayBack(w http.ResponseWriter, r *http.Request) {
 
 func cmdAsking(ts *testscript.TestScript, _ bool, args []string) {
 	op := abi.Op(args[1])
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), dialecttest.Module{
-		Tools:    []tool.Spec{dialecttest.Spec("ask")},
-		Requests: tool.Requests{op.Capability(): json.RawMessage(`[{"reason":"It asks."}]`), "secrets": json.RawMessage(`[{"reason":"It may."}]`)},
-		Do:       []dialecttest.Step{dialecttest.Op(op, 1, args[2])},
-	}.Bytes(), 0o644))
+	m := dialecttest.Module{Tools: []tool.Spec{dialecttest.Spec("ask")}, Do: []dialecttest.Step{dialecttest.Config(args[2])}}
+	if op != abi.OpConfig {
+		m.Requests = tool.Requests{op.Capability(): json.RawMessage(`[{"reason":"It asks."}]`), "secrets": json.RawMessage(`[{"reason":"It may."}]`)}
+		m.Do = []dialecttest.Step{dialecttest.Op(op, 1, args[2])}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), m.Bytes(), 0o644))
 }
 
 func cmdUnhex(ts *testscript.TestScript, _ bool, args []string) {

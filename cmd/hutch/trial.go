@@ -80,15 +80,10 @@ func (t *trial) Limits(m tool.Module) abi.Limits { return t.door.Limits(m) }
 // Begin implements [registry.Grants].
 func (t *trial) Begin(ctx context.Context, c tool.Caller, m tool.Module, name string, args json.RawMessage) (registry.Grant, error) {
 	g, err := t.door.Begin(ctx, c, m, name, args)
-	if keep, next := t.keep, g.Host; keep != nil && next != nil {
-		g.Host = gate.Recorded(func(ctx context.Context, r abi.Request) abi.Response { return lasting(r, next(ctx, r)) }, keep.keep)
+	if err == nil && t.keep != nil {
+		g.Host, g.AskConfig = t.keep.around(g.Host, g.Config), true
 	}
 	return g, err
-}
-
-// config is what calls of a tool of m read.
-func (t *trial) config(m registry.Module, name string) map[string]string {
-	return t.book.Effective(localCaller(""), policyModule(m), name).Config()
 }
 
 // policyModule is m as a policy sees it.
@@ -101,9 +96,8 @@ func policyModule(m registry.Module) tool.Module {
 // machine, and what is asked for is remembered.
 type playback struct {
 	logs *guestlog.Log
-	// observer and config are those of the call that is made next.
+	// observer is that of the call that is made next.
 	observer *gate.Observer
-	config   map[string]string
 }
 
 func newPlayback(log *slog.Logger) *playback {
@@ -121,7 +115,7 @@ func (p *playback) Limits(tool.Module) abi.Limits { return abi.Limits{} }
 // Begin implements [registry.Grants].
 func (p *playback) Begin(_ context.Context, c tool.Caller, m tool.Module, name string, _ json.RawMessage) (registry.Grant, error) {
 	lines := p.logs.Call(guestlog.Head{Module: m.Name, Tool: name, CallID: c.CallID}, abi.Limits{})
-	return registry.Grant{Host: p.observer.Host, Config: p.config, Log: lines.Write, End: lines.Close}, nil
+	return registry.Grant{Host: p.observer.Host, AskConfig: true, Log: lines.Write, End: lines.Close}, nil
 }
 
 // everythingReady offers tools whose calls are given nothing.

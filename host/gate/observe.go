@@ -47,6 +47,8 @@ type Attempt struct {
 	// About says what it was about, on one line: method and URL without what stands
 	// behind the path, or a key.
 	About string
+	// Key is the configuration key that was read, if it was that.
+	Key string
 	// HTTP is the request, if it was one that can be read.
 	HTTP *capability.Request
 	// Answered: there was an answer for it, and Code says which kind. Else it was
@@ -69,6 +71,8 @@ type Observation struct {
 	// Requested is what the module asks for. Its secrets that the host would put into
 	// a request unseen are part of the grant that is found.
 	Requested capability.Grant
+	// Config answers what is read with config_get.
+	Config map[string]string
 }
 
 // Observer stands in for a gate while nothing is granted: it does nothing, answers
@@ -77,6 +81,7 @@ type Observation struct {
 type Observer struct {
 	values    abi.Host
 	requested capability.Grant
+	config    map[string]string
 
 	mu       sync.Mutex // guards what is below
 	recorded map[string][]Exchange
@@ -87,7 +92,7 @@ type Observer struct {
 
 // NewObserver returns an observer.
 func NewObserver(n Observation) *Observer {
-	o := &Observer{values: n.Values, requested: n.Requested, recorded: map[string][]Exchange{}}
+	o := &Observer{values: n.Values, requested: n.Requested, config: n.Config, recorded: map[string][]Exchange{}}
 	for _, e := range n.Recording {
 		key := exchangeKey(e.Op, e.Request)
 		o.recorded[key] = append(o.recorded[key], e)
@@ -108,6 +113,8 @@ func (o *Observer) Host(ctx context.Context, r abi.Request) abi.Response {
 	switch {
 	case ctx.Err() != nil:
 		return abi.Refuse(abi.Cancelled, string(known(r.Op))+": the call has ended")
+	case r.Op == abi.OpConfig:
+		return o.configured(r)
 	case r.Op.Capability() == "":
 		return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %+q", abi.Cut(string(r.Op), 40)))
 	}
@@ -123,6 +130,30 @@ func (o *Observer) Host(ctx context.Context, r abi.Request) abi.Response {
 	a.Answered, a.Code = answered, response.Code
 	o.learn(r, a)
 	return response
+}
+
+// configured answers config_get. A key that has no value counts as unanswered.
+func (o *Observer) configured(r abi.Request) abi.Response {
+	var key string
+	if err := json.Unmarshal(r.Body, &key); err != nil {
+		return abi.Refuse(abi.Invalid, "config_get: the key is no JSON string")
+	}
+	value, ok := o.config[key]
+	response := abi.Response{Body: []byte("null")}
+	if ok {
+		response.Body, _ = json.Marshal(value) // strings always marshal
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.remember(Attempt{Op: r.Op, About: abi.OneLine(key, 200), Key: key, Answered: ok})
+	return response
+}
+
+// remember needs the lock.
+func (o *Observer) remember(a Attempt) {
+	if len(o.attempts) < maxAttempts {
+		o.attempts = append(o.attempts, a)
+	}
 }
 
 // replay takes the next answer that was recorded.
@@ -176,9 +207,7 @@ func (o *Observer) learn(r abi.Request, a Attempt) {
 	case abi.OpConversation:
 		o.grant.Conversation = []string{"send"}
 	}
-	if len(o.attempts) < maxAttempts {
-		o.attempts = append(o.attempts, a)
-	}
+	o.remember(a)
 }
 
 func (o *Observer) learnHTTP(body []byte) (about string, asked *capability.Request) {

@@ -124,14 +124,18 @@ func TestObserverServesValuesAndFollowsRecordedRedirects(t *testing.T) {
 	}
 	moved := gate.Exchange{Op: abi.OpHTTP, Request: []byte(`{"url":"http://localhost:81/a","method":"POST"}`),
 		Answer: []byte(`{"status":200,"url":"https://www.example.org/b","body":"c"}`)}
-	o := gate.NewObserver(gate.Observation{Recording: []gate.Exchange{moved}, Values: values})
+	o := gate.NewObserver(gate.Observation{Recording: []gate.Exchange{moved}, Values: values, Config: map[string]string{"region": "eu"}})
 	wants(t, ask(o.Host, abi.OpKVGet, `{"key":"a"}`), abi.OK, "found")
 	wants(t, ask(o.Host, abi.OpTracker, `{}`), abi.Denied, "only observed")
 	wants(t, ask(o.Host, abi.OpHTTP, `{"method":"POST","url":"http://localhost:81/a"}`), abi.OK, "200")
+	wants(t, ask(o.Host, abi.OpConfig, `"region"`), abi.OK, `"eu"`)
+	wants(t, ask(o.Host, abi.OpConfig, `"other"`), abi.OK, `null`)
+	wants(t, ask(o.Host, abi.OpConfig, `7`), abi.Invalid, "no JSON string")
 	if asked != 1 {
 		t.Errorf("the storage was asked %d times", asked)
 	}
-	if a := o.Attempts(); !a[0].Answered || a[1].Answered || a[1].Code != abi.Denied || a[2].HTTP.Method != "POST" {
+	if a := o.Attempts(); !a[0].Answered || a[1].Answered || a[1].Code != abi.Denied || a[2].HTTP.Method != "POST" ||
+		a[3].Key != "region" || !a[3].Answered || a[4].Key != "other" || a[4].Answered {
 		t.Errorf("attempts %+v", a)
 	}
 	const want = `    grant:
