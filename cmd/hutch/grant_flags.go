@@ -80,7 +80,17 @@ func httpRule(spec string) (capability.HTTPRule, error) {
 	if err != nil {
 		return r, asFlag(flagHTTP, spec, err)
 	}
-	err = checkGrant(capability.Grant{HTTP: []capability.HTTPRule{r}})
+	reached, err := reachableRule(r)
+	if err != nil {
+		return r, asFlag(flagHTTP, spec, err)
+	}
+	return reached, nil
+}
+
+// reachableRule is a rule as a policy may have it: with the address that is not
+// public, if the host is one.
+func reachableRule(r capability.HTTPRule) (capability.HTTPRule, error) {
+	err := checkGrant(capability.Grant{HTTP: []capability.HTTPRule{r}})
 	if err == nil {
 		return r, nil
 	}
@@ -93,7 +103,7 @@ func httpRule(spec string) (capability.HTTPRule, error) {
 	if private.AllowPrivate != nil && checkGrant(capability.Grant{HTTP: []capability.HTTPRule{private}}) == nil {
 		return private, nil
 	}
-	return r, asFlag(flagHTTP, spec, err)
+	return r, err
 }
 
 // checkGrant says what is wrong with a grant, as a policy file would.

@@ -169,10 +169,13 @@ func (w *watch) report(out *observed, m registry.Module, seen *gate.Observer) er
 		out.More = out.More || one.refused()
 		out.Attempts = append(out.Attempts, one)
 	}
-	grant := seen.Grant()
+	grant, unsayable := sayable(seen.Grant())
 	policy := capability.Render(m.Name, capability.Binding{Digest: m.Digest, Definitions: m.Definitions}, grant)
 	config, waiting := settled(read, grant)
 	policy += configLines(config)
+	for _, why := range unsayable {
+		out.note("left out, for no policy can say it: %s", why)
+	}
 	for _, key := range waiting {
 		out.note("config %s: its secret was not sent anywhere yet, so it is left out", key)
 	}
@@ -230,7 +233,8 @@ func (out *observed) check(policy string, m registry.Module, attempts []gate.Att
 			_, refusal = allowed.HTTP(a.HTTP.Method, a.HTTP.URL)
 		}
 		if refusal != nil {
-			out.note("%s", refusal.Text)
+			why, _, _ := strings.Cut(refusal.Text, ";") // what follows is for who may decide
+			out.note("refused with this policy too: %s", why)
 		}
 	}
 	return nil

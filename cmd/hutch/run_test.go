@@ -108,3 +108,40 @@ func TestObservedPolicyOfAGuestWithASecret(t *testing.T) {
 		t.Errorf("put in force: %s, %v; the API saw %s", got, err, api.last())
 	}
 }
+
+// Whatever a module asks for, what is printed is a policy: what no policy can say is
+// left out, and told.
+func TestObservedPoliciesCanBeSaid(t *testing.T) {
+	rule := func(host string) capability.HTTPRule {
+		return capability.HTTPRule{Host: host, Methods: []string{"GET"}}
+	}
+	key := func(name, header, host string) capability.SecretRule {
+		return capability.SecretRule{Name: name, Header: header, Host: host}
+	}
+	g := capability.Grant{
+		HTTP: []capability.HTTPRule{rule("a.example.org"), rule("100.64.0.1"), rule("x.localhost")},
+		Secrets: []capability.SecretRule{
+			key("fine", "X-Key", "a.example.org"), key(strings.Repeat("n", 65), "X-Key", "a.example.org"),
+			key("framing", "Host", "a.example.org"), key("elsewhere", "X-Key", "b.example.org"),
+		},
+		KV: &capability.KVRule{},
+	}
+	said, why := sayable(g)
+	must(t, checkGrant(said))
+	if len(said.HTTP) != 2 || len(said.HTTP[1].AllowPrivate) != 1 || len(said.Secrets) != 1 || said.Secrets[0].Name != "fine" || said.KV == nil {
+		t.Errorf("said %+v", said)
+	}
+	for i, want := range []string{"host x.localhost: ", "secret nnn", "secret framing: ", "secret elsewhere: "} {
+		if i >= len(why) || !strings.HasPrefix(why[i], want) || strings.Contains(why[i], "modules.") {
+			t.Errorf("why %d: %q, want %q", i, why, want)
+		}
+	}
+	for i := range 300 {
+		g.HTTP = append(g.HTTP, rule(fmt.Sprintf("h%d.example.org", i)))
+	}
+	said, why = sayable(g)
+	must(t, checkGrant(said))
+	if len(said.HTTP)+len(why) < 300 || len(said.HTTP) < 200 {
+		t.Errorf("of too many: %d are said, %d are told", len(said.HTTP), len(why))
+	}
+}
