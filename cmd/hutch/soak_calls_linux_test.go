@@ -45,7 +45,7 @@ func goodTools() good {
 		own: map[string][]byte{
 			"good-echo.wasm":   dialecttest.Module{Tools: []tool.Spec{dialecttest.Spec("good_echo")}}.Bytes(),
 			"good-steady.wasm": steady("0"),
-			"good-keeper.wasm": keeper(),
+			"good-keeper.wasm": keeperModule(),
 		},
 		modules: 5,
 		calls: []func(*rand.Rand) goodCall{
