@@ -3,7 +3,6 @@ package strictyaml
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -60,7 +59,7 @@ func parse(name string, body []byte, b Bounds) (*Node, error) {
 			return nil, finding(name, lineOf(doc.Body), "a second document: one is read")
 		}
 		found = true
-		if root, err = node(name, "", doc.Body); err != nil {
+		if root, err = node(Node{document: name}, doc.Body); err != nil {
 			return nil, err
 		}
 	}
@@ -173,21 +172,18 @@ func lineOf(n ast.Node) int {
 	return 1
 }
 
-// node turns the library's tree into ours.
-func node(name, path string, from ast.Node) (*Node, error) {
-	n := &Node{document: name, line: lineOf(from), path: path}
+// node turns the library's tree into ours; at says where it stands.
+func node(at Node, from ast.Node) (*Node, error) {
+	n := &at
+	n.line = lineOf(from)
 	switch from := from.(type) {
 	case *ast.NullNode:
-	case *ast.StringNode:
-		n.kind, n.text = Plain, from.Value
 	case *ast.LiteralNode:
 		n.kind, n.text = Block, from.Value.Value
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		n.kind, n.text = Plain, strings.TrimSpace(from.GetToken().Value)
 	case *ast.SequenceNode:
 		n.kind, n.flow = List, from.IsFlowStyle
 		for i, v := range from.Values {
-			item, err := node(name, fmt.Sprintf("%s[%d]", path, i), v)
+			item, err := node(Node{document: n.document, parent: n, index: i}, v)
 			if err != nil {
 				return nil, err
 			}
@@ -199,9 +195,24 @@ func node(name, path string, from ast.Node) (*Node, error) {
 	case *ast.MappingValueNode:
 		return n, n.take([]*ast.MappingValueNode{from})
 	default:
-		return nil, n.Errorf("%s: a value, a list, or keys and values are wanted here", strings.ToLower(from.Type().String()))
+		text, ok := plainText(from)
+		if !ok {
+			return nil, n.Errorf("%s: a value, a list, or keys and values are wanted here", strings.ToLower(from.Type().String()))
+		}
+		n.kind, n.text = Plain, text
 	}
 	return n, nil
+}
+
+// plainText returns what stands on its line, without quotes.
+func plainText(from ast.Node) (string, bool) {
+	switch from := from.(type) {
+	case *ast.StringNode:
+		return from.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return strings.TrimSpace(from.GetToken().Value), true
+	}
+	return "", false
 }
 
 // take makes n a mapping of pairs.
@@ -209,15 +220,15 @@ func (n *Node) take(pairs []*ast.MappingValueNode) error {
 	n.kind = Mapping
 	for _, pair := range pairs {
 		line := lineOf(pair.Key)
-		key, err := node(n.document, n.path, pair.Key)
-		if err != nil || key.kind != Plain || key.text == "" {
+		key, ok := plainText(pair.Key)
+		if !ok || key == "" {
 			return finding(n.document, line, "a key that is no word: write key: value")
 		}
-		v, err := node(n.document, join(n.path, abi.Cut(key.text, maxShown)), pair.Value)
+		v, err := node(Node{document: n.document, parent: n, key: key}, pair.Value)
 		if err != nil {
 			return err
 		}
-		n.fields = append(n.fields, Field{key.text, line, v})
+		n.fields = append(n.fields, Field{key, line, v})
 	}
 	return nil
 }

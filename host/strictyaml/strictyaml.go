@@ -86,7 +86,9 @@ func typeOf(m os.FileMode) string {
 type Node struct {
 	document string
 	line     int
-	path     string // from the root, as in "limits.timeout" or "tools[1]"; empty at the root
+	parent   *Node  // nil at the root
+	key      string // of a mapping; empty for an item of a list
+	index    int    // of a list
 	kind     Kind
 	flow     bool
 	text     string
@@ -197,7 +199,7 @@ func (n *Node) Each(names []string, set func(i int, v *Node) error) error {
 }
 
 func (n *Node) keyError(f Field, format string, args ...any) error {
-	return &Finding{n.document, f.Line, join(n.path, abi.Cut(f.Name, maxShown)), fmt.Errorf(format, args...)}
+	return &Finding{n.document, f.Line, join(n.path(), abi.Cut(f.Name, maxShown)), fmt.Errorf(format, args...)}
 }
 
 // maxShown is how much of a key an error shows, in bytes.
@@ -249,7 +251,7 @@ func (n *Node) Line() int { return n.line }
 
 // Errorf returns a [*Finding] about n, which wraps what %w stands for.
 func (n *Node) Errorf(format string, args ...any) error {
-	return &Finding{n.document, n.line, n.path, fmt.Errorf(format, args...)}
+	return &Finding{n.document, n.line, n.path(), fmt.Errorf(format, args...)}
 }
 
 // A Finding is one mistake in a document.
@@ -289,6 +291,18 @@ func Findings(err error) (all []*Finding) {
 		return Findings(err.Unwrap())
 	}
 	return all
+}
+
+// path is where n stands from the root, as in "limits.timeout" or "tools[1]"; empty at
+// the root.
+func (n *Node) path() string {
+	switch {
+	case n.parent == nil:
+		return ""
+	case n.key == "":
+		return fmt.Sprintf("%s[%d]", n.parent.path(), n.index)
+	}
+	return join(n.parent.path(), abi.Cut(n.key, maxShown))
 }
 
 // join is the path of a key below path.
