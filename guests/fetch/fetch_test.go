@@ -80,6 +80,14 @@ func TestFetchLinks(t *testing.T) {
 	}
 }
 
+// A page that only a browser fills is not taken for an empty answer.
+func TestFetchNothingToRead(t *testing.T) {
+	got, result := call(t, sdktest.Page{Header: map[string]string{"Content-Type": "text/html"}, Body: "<title>App</title><div id=root></div><script>run()</script>"}, fetchInput{})
+	if got.Content != "" || got.Length != 0 || result.Text != "Title: App\nURL: https://a.example/page\n\n(There is nothing to read on this page; it may need a browser to run.)" {
+		t.Errorf("got %q", result.Text)
+	}
+}
+
 // A redirect is followed, and what is there is said to be there.
 func TestFetchRedirect(t *testing.T) {
 	got, _ := call(t, sdktest.Page{Body: "plain"}, fetchInput{URL: "a.example/"})

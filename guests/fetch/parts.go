@@ -49,8 +49,11 @@ func page(o fetchOutput) string {
 	if o.Title != "" {
 		b.WriteString("Title: " + o.Title + "\n")
 	}
-	b.WriteString("URL: " + o.URL + "\n\n" + o.Content)
-	if o.Next > 0 {
+	b.WriteString("URL: " + o.URL + "\n\n" + strings.TrimRight(o.Content, "\n"))
+	switch {
+	case o.Length == 0:
+		b.WriteString("(There is nothing to read on this page; it may need a browser to run.)")
+	case o.Next > 0:
 		b.WriteString("\n\n(The page goes on, " + strconv.Itoa(o.Length) + " characters in all: call again with start " + strconv.Itoa(o.Next) + ".)")
 	}
 	if o.Links != nil {
