@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // smallDisk mounts a file system of so many bytes at dir, where the test may.
@@ -97,6 +99,51 @@ func TestStateFolderIsFull(t *testing.T) {
 	c.end()
 	if lines := strings.Count(c.said.String(), "no room left for the database"); lines != 1 {
 		t.Errorf("it said %d times that there is no room:\n%s", lines, c.said)
+	}
+	t.Log(c.said)
+}
+
+// limitFiles bounds how long the files of a process may become. Less than they are
+// is as bad as a disk that takes nothing more, and needs no right.
+func (c *lineClient) limitFiles(most uint64) {
+	c.t.Helper()
+	limit := syscall.Rlimit{Cur: most, Max: math.MaxUint64} // none
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(c.p.Process.Pid), syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	if errno != 0 {
+		c.t.Fatal("limit the files of a process: ", errno)
+	}
+}
+
+// A state folder that takes no more writes does the same harm as a full one.
+func TestStateFolderCannotBeWritten(t *testing.T) {
+	dir := keeperFolder(t, "512MiB")
+	must(t, writeAtomic(filepath.Join(dir, "tools", "hi.wasm"), greeter("hi", "hello")))
+	c := startLines(t, dir)
+	if got := bulky(c, 0); got.failed || !strings.Contains(string(got.structured), `"stored":true`) {
+		t.Fatalf("before: %+v %s", got, got.structured)
+	}
+	if got, err := c.call("hi", `{}`); err != nil || got.text != "hello" {
+		t.Fatalf("before: %+v, %v", got, err)
+	}
+	c.limitFiles(0)
+	for n := range 50 {
+		if got := bulky(c, n); string(got.structured) != cannotKeep {
+			t.Fatalf("without writing: %+v %s", got, got.structured)
+		}
+	}
+	if got, err := c.call("get", `{"key":"bulky/0"}`); err != nil || len(got.structured) < 50_000 {
+		t.Errorf("what was kept before: %+v, %v", got, err)
+	}
+	if got, err := c.call("hi", `{}`); err != nil || got.text != "hello" {
+		t.Errorf("a tool that keeps nothing: %+v, %v", got, err)
+	}
+	c.limitFiles(math.MaxUint64)
+	if got := bulky(c, 1); got.failed || !strings.Contains(string(got.structured), `"stored":true`) {
+		t.Errorf("written again: %+v %s", got, got.structured)
+	}
+	c.end()
+	if lines := strings.Count(c.said.String(), "the store did not serve a module"); lines != 1 {
+		t.Errorf("it said %d times that it cannot write:\n%s", lines, c.said)
 	}
 	t.Log(c.said)
 }

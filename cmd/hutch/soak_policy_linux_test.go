@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -95,8 +96,12 @@ func (s *soaked) finds(r *rand.Rand) goodCall {
 func findsKey(key string) goodCall {
 	return goodCall{tool: "get", arguments: map[string]any{"key": key}, check: func(got []byte) error {
 		var v abi.KVValue
-		if err := json.Unmarshal(got, &v); err != nil || v.Value != keptValue(key) {
-			return fmt.Errorf("%s was kept, and is %s: %v", key, got, err)
+		err := json.Unmarshal(got, &v)
+		if err == nil && v.Value != keptValue(key) {
+			err = errors.New("another value")
+		}
+		if err != nil {
+			return fmt.Errorf("%s was kept, and is %s: %w", key, got, err)
 		}
 		return nil
 	}}
