@@ -53,7 +53,9 @@ func goodTools() good {
 				sent := fmt.Sprintf(`{"n":%d,"text":"%s"}`, r.Int32(), strings.Repeat("x", r.IntN(2000)))
 				return goodCall{tool: "good_echo", arguments: object(sent), want: `{"method":"tools/call","params":{"name":"good_echo","arguments":` + sent + `}}`}
 			},
-			func(*rand.Rand) goodCall { return goodCall{tool: "good_steady", arguments: map[string]any{}, want: `{"is":"steady"}`} },
+			func(*rand.Rand) goodCall {
+				return goodCall{tool: "good_steady", arguments: map[string]any{}, want: `{"is":"steady"}`}
+			},
 			hashCall,
 			func(r *rand.Rand) goodCall {
 				n := r.IntN(1 << 30)
