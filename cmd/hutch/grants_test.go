@@ -97,21 +97,21 @@ func (s *served) decide(t *testing.T, policy string) {
 
 // transcript is everything that a served hutch logs, and what its tools log.
 type transcript struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu   sync.Mutex
+	text bytes.Buffer // no part of the type: its other methods take no lock
 }
 
 // String returns what there is by now.
 func (l *transcript) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.String()
+	return l.text.String()
 }
 
 func (l *transcript) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.Write(p)
+	return l.text.Write(p)
 }
 
 // startGranted is a server that has the secret, and what it logs.
