@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -142,6 +144,7 @@ func (b booth) try(ctx context.Context, p program, name string, body []byte, cal
 		if m.Status == tool.Held {
 			return hinted(fmt.Errorf("%w: %s %s", tool.ErrHeld, name, m.Reason), "find out what the call needs with hutch run --%s", flagObserve)
 		}
+		call.Name = unprefixed(m, call.Name, t.book.Prefix(policyModule(m)))
 		if result, err = tools.Call(ctx, localCaller(""), call); err != nil {
 			return trialError(m, call.Name, err)
 		}
@@ -174,33 +177,53 @@ func (b booth) mount(ctx context.Context, p program, name string, body []byte, o
 	return f(tools, m)
 }
 
-// bytesOf returns the name and the bytes of what arg names: a file, or a module in
-// a tool folder, whatever is held against it.
-func bytesOf(c *cli.Context, p program, arg string) (name string, body []byte, err error) {
+// unprefixed is the name of a tool of m without what the policy puts before it, for
+// who typed it as it is listed.
+func unprefixed(m registry.Module, name, prefix string) string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(m.Tools, func(t registry.Tool) bool { return t.Published.Name == name })
+	}
+	if own := strings.TrimPrefix(name, prefix); !has(name) && has(own) {
+		return own
+	}
+	return name
+}
+
+// specimen is a module as it lies somewhere.
+type specimen struct {
+	name, prefix string
+	body         []byte
+}
+
+// find returns what arg names: a file, or a module in a tool folder, whatever is held
+// against it.
+func find(c *cli.Context, p program, arg string) (f specimen, err error) {
 	if isFile(arg) {
-		body, err = readModule(arg)
-		return filepath.Base(arg), body, err
+		f.name = filepath.Base(arg)
+		f.body, err = readModule(arg)
+		return f, err
 	}
 	err = withTools(c, p, func(ctx context.Context, a *App, say *voice) error {
-		find := func() (m registry.Module, ok bool) {
-			for _, m := range a.modules.Modules() {
-				if (m.Name == arg || m.Name == arg+moduleSuffix) && m.Digest != "" {
-					return m, true
-				}
-			}
-			return m, false
-		}
-		found := func() bool { _, ok := find(); return ok }
-		if err := a.await(ctx, say, found); err != nil {
+		if err := a.await(ctx, say, func() bool { return a.lying(arg) != nil }); err != nil {
 			return err
 		}
-		m, ok := find()
-		if !ok {
+		m := a.lying(arg)
+		if m == nil {
 			return hinted(fmt.Errorf("no file or module %s: %s", quoted(arg), a.cfg.lookedIn()), "hutch tools list%s", a.cfg.flags())
 		}
-		name = m.Name
-		body, err = a.fetch(m.Digest)
+		f.name, f.prefix = m.Name, a.book.Prefix(policyModule(*m))
+		f.body, err = a.fetch(m.Digest)
 		return err
 	})
-	return name, body, err
+	return f, err
+}
+
+// lying returns the module of a name, with or without .wasm, whose file is known.
+func (a *App) lying(name string) *registry.Module {
+	for _, m := range a.modules.Modules() {
+		if (m.Name == name || m.Name == name+moduleSuffix) && m.Digest != "" {
+			return &m
+		}
+	}
+	return nil
 }

@@ -85,7 +85,7 @@ func runObserve(c *cli.Context, p program, call tool.Call) error {
 	if err != nil {
 		return err
 	}
-	name, body, err := bytesOf(c, p, c.Args().First())
+	m, err := find(c, p, c.Args().First())
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func runObserve(c *cli.Context, p program, call tool.Call) error {
 		w.config = map[string]string{}
 	}
 	maps.Copy(w.config, given)
-	out, err := w.observe(c.Context, p, name, body)
+	out, err := w.observe(c.Context, p, m)
 	b.say.done()
 	if err != nil {
 		return err
@@ -120,16 +120,17 @@ type watch struct {
 }
 
 // observe makes the call with nothing granted.
-func (w *watch) observe(ctx context.Context, p program, name string, body []byte) (out observed, err error) {
+func (w *watch) observe(ctx context.Context, p program, f specimen) (out observed, err error) {
 	play := newPlayback(w.log)
-	err = w.mount(ctx, p, name, body, play.options(w.log), func(tools *registry.Registry, m registry.Module) error {
+	out.Notes = []string{}
+	err = w.mount(ctx, p, f.name, f.body, play.options(w.log), func(tools *registry.Registry, m registry.Module) error {
 		requested, err := capability.ParseRequests(m.Requests)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		n := gate.Observation{Recording: w.recording.Exchanges, Requested: requested, Config: w.config}
 		if w.played && requested.KV != nil {
-			values, err := openScratch(ctx, name)
+			values, err := openScratch(ctx, f.name)
 			if err != nil {
 				return err
 			}
@@ -140,6 +141,7 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 			n.Values = values.host(requested.KV.Max)
 		}
 		play.observer = gate.NewObserver(n)
+		w.call.Name = unprefixed(m, w.call.Name, f.prefix)
 		result, err := tools.Call(ctx, localCaller(""), w.call)
 		switch {
 		case ctx.Err() != nil:
@@ -151,6 +153,9 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 		default:
 			out.Result = &result
 		}
+		if f.prefix != "" {
+			out.note("the policy in force lists its tools with the prefix %s, which is not part of this one", f.prefix)
+		}
 		return w.report(&out, m, play.observer)
 	})
 	return out, err
@@ -159,7 +164,7 @@ func (w *watch) observe(ctx context.Context, p program, name string, body []byte
 // report fills in what was seen, and the policy, which it puts to the test.
 func (w *watch) report(out *observed, m registry.Module, seen *gate.Observer) error {
 	out.Module, out.Digest, out.Definitions, out.Tool = m.Name, m.Digest, m.Definitions, w.call.Name
-	out.Attempts, out.Notes = []attempt{}, []string{}
+	out.Attempts = []attempt{}
 	read := map[string]string{}
 	for _, a := range seen.Attempts() {
 		if value, ok := w.config[a.Key]; ok && a.Op == abi.OpConfig {
