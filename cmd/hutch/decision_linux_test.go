@@ -14,38 +14,45 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/owner"
 	"github.com/hutch-run/hutch/runtime/registry"
+	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 )
 
-// said is what became of a command.
-type said struct {
+// afterCommand is what a command has shown, and how it ended.
+type afterCommand struct {
 	screen, stdout string
 	code           int
 }
 
 // types runs a command line in a terminal of its own, beside the server, with what
 // somebody types. It names no folder: the server does.
-func (s *served) types(t *testing.T, typed, line string) said {
+func (s *served) types(t *testing.T, answer, line string) afterCommand {
 	t.Helper()
-	scr := newScreen(t, typed)
+	scr := newScreen(t, answer)
 	out, code := s.runs(t, line, scr.tty, scr.tty)
-	return said{scr.close(t), out, code}
+	return afterCommand{scr.close(t), out, code}
 }
 
 // script runs a command line as a program does: there is no terminal.
-func (s *served) script(t *testing.T, line string) said {
+func (s *served) script(t *testing.T, line string) afterCommand {
 	t.Helper()
 	var stderr bytes.Buffer
 	out, code := s.runs(t, line, io.NopCloser(strings.NewReader("y\n")), unclosed{&stderr})
-	return said{stderr.String(), out, code}
+	return afterCommand{stderr.String(), out, code}
 }
 
 func (s *served) runs(t *testing.T, line string, stdin io.ReadCloser, stderr io.WriteCloser) (stdout string, code int) {
 	t.Helper()
 	_, p := newTestConfig(t, nil)
+	return s.runsAs(t, p, line, stdin, stderr)
+}
+
+func (s *served) runsAs(t *testing.T, p program, line string, stdin io.ReadCloser, stderr io.WriteCloser) (stdout string, code int) {
+	t.Helper()
 	var out bytes.Buffer
 	p.name, p.stdin, p.stdout, p.stderr = "hutch", stdin, unclosed{&out}, stderr
 	p.env = func(name string) string { return map[string]string{envState: s.app.cfg.State}[name] }
@@ -63,7 +70,7 @@ func commandIn(reason string) string {
 	return all[len(all)-1]
 }
 
-func (r said) holds(t *testing.T, code int, where string, texts ...string) {
+func (r afterCommand) holds(t *testing.T, code int, where string, texts ...string) {
 	t.Helper()
 	if r.code != code {
 		t.Errorf("%s: exit code %d, want %d:\n%s%s", where, r.code, code, r.screen, r.stdout)
@@ -253,6 +260,11 @@ func TestDecisionsAreChecked(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, answer, c.code, c.want)
 		}
 	}
+	resp, err := http.Post(s.url+decisionsPath, "application/json", strings.NewReader("{}"))
+	must(t, err)
+	if must(t, resp.Body.Close()); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("over HTTP: %s", resp.Status)
+	}
 	long := httptest.NewRecorder() // a connection would linger
 	s.app.takeDecision(long, httptest.NewRequest(http.MethodPost, decisionsPath, strings.NewReader(`{"action":"`+strings.Repeat("x", maxDecision)+`"}`)))
 	if long.Code != http.StatusBadRequest || !strings.Contains(long.Body.String(), "too large") {
@@ -327,4 +339,44 @@ func TestInterruptWhileAsked(t *testing.T) {
 	if shown := scr.close(t); !strings.Contains(shown, "Really? [y/N]") {
 		t.Errorf("%q", shown)
 	}
+}
+
+// A module that came with hutch keeps what it came with besides what somebody gives
+// it, has nothing once that is taken away, and nothing is written that changes nothing.
+func TestDecidingAboutShippedModules(t *testing.T) {
+	files := fstest.MapFS{
+		"page.wasm":   {Data: fixedModule(`{"tools":[{"name":"page","description":"Pages.","inputSchema":{"type":"object"}}],"requests":{"http":[{"reason":"any page"}]}}`, `{"content":[]}`)},
+		"policy.yaml": {Data: []byte("version: 1\nmodules: {page.wasm: {grant: {http: [{host: \"*\", approval: ask}]}}}\n")},
+	}
+	index, err := toolswasm.Index(files)
+	must(t, err)
+	files["index.json"] = &fstest.MapFile{Data: index}
+	cfg, p := newTestConfig(t, nil)
+	p.shipped, err = toolswasm.Open(files)
+	must(t, err)
+	s := startServer(t, cfg, p, quiet)
+	defer s.end(t)
+	s.awaitListed(t, "page", true)
+	types := func(answer, line string) afterCommand {
+		scr := newScreen(t, answer)
+		out, code := s.runsAs(t, p, line, scr.tty, scr.tty)
+		return afterCommand{scr.close(t), out, code}
+	}
+	granted := func(want string) {
+		t.Helper()
+		m := s.theModule(t, "page.wasm")
+		e := s.app.book.Entry(tool.Module{Name: m.Name, Digest: m.Digest, Shipped: true})
+		if got := strings.Join(e.Grant.Lines(), "; "); got != want || m.Status != tool.Ready {
+			t.Errorf("%s: %q, want %q", m.Status, got, want)
+		}
+	}
+	const asked = "http GET, HEAD https://any public host, asked for each time"
+	types("\n", "hutch tools grant page").holds(t, exitOK, "no host named", "leaves open where to", "nothing changes")
+	if _, err := os.Stat(cfg.Policy); err == nil {
+		t.Error("a policy was written that changes nothing")
+	}
+	types("example.org\ny\n", "hutch tools grant page").holds(t, exitOK, "one host named", "has       "+asked, "+ http GET, HEAD https://example.org", "granted page.wasm")
+	granted(asked + "; http GET, HEAD https://example.org")
+	types("y\n", "hutch tools revoke page").holds(t, exitOK, "revoked", "- "+asked, "- http GET, HEAD https://example.org", "ready")
+	granted("")
 }

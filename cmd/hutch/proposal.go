@@ -120,7 +120,7 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	if err != nil {
 		return err
 	}
-	if !changes {
+	if !changes || pr.asShipped() {
 		say.line("%s: that is so already: nothing changes", pr.module.Name)
 		return a.tellDecided(c, say, pr)
 	}
@@ -164,6 +164,13 @@ func (a *App) changes(d decision) (bool, error) {
 	entry, _ := parsed.Entry(d.Module)
 	mark, err := markOf(entry)
 	return mark != d.Seen, err
+}
+
+// asShipped reports whether a module that came with hutch is to have what it came
+// with. That is not written down, for it would hold the module at the next version of
+// hutch.
+func (pr *proposal) asShipped() bool {
+	return pr.shippedGrant && len(capability.DiffGrants(pr.entry.Grant, pr.grant)) == 0 && maps.Equal(pr.entry.Config, pr.config)
 }
 
 func (pr *proposal) question() string {

@@ -203,7 +203,7 @@ func (pr *proposal) add(flag, spec string, more capability.Grant) error {
 // askOpen asks for what the module leaves open.
 func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (hosts, named []string, err error) {
 	for _, kind := range pr.now.asks.Open() {
-		if len(only) > 0 && !slices.Contains(only, kind) || slices.Contains(pr.entry.Grant.Kinds(), kind) {
+		if len(only) > 0 && !slices.Contains(only, kind) || pr.answers(kind) {
 			continue
 		}
 		question, into := "", (*[]string)(nil)
@@ -222,6 +222,15 @@ func (pr *proposal) askOpen(ctx context.Context, only []string, who *terminal) (
 		*into = strings.Fields(strings.ReplaceAll(answer, ", ", " "))
 	}
 	return hosts, named, nil
+}
+
+// answers reports whether something was named already of a kind that is left open.
+// To be asked each time is no answer.
+func (pr *proposal) answers(kind string) bool {
+	if kind == "http" {
+		return slices.ContainsFunc(pr.entry.Grant.HTTP, func(r capability.HTTPRule) bool { return r.Approval != capability.Ask })
+	}
+	return slices.Contains(pr.entry.Grant.Kinds(), kind)
 }
 
 // worthwhile refuses to decide about a module that leaves open all that it asks for
