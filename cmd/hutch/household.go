@@ -125,6 +125,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 	})
 	r.Get(pinsPath, a.tellPins)
 	r.Post(valuesPath, a.lendValues)
+	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)
 	r.Get(secretsPath, a.tellSecrets)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {

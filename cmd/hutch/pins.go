@@ -5,19 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
-	"github.com/hutch-run/hutch/runtime/owner"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/store"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
@@ -67,80 +62,18 @@ func openPins(ctx context.Context, db *store.DB, cfg Config, book *capability.Bo
 	return p, nil
 }
 
-const (
-	// pinsPath is where an owner tells its pins.
-	pinsPath = "/control/v1/pins"
-	// maxPins is the largest answer that is read from there.
-	maxPins = 16 << 20
-	// pinsPatience is how long a command waits for an owner that is starting or ending.
-	pinsPatience = 2 * time.Second
-)
+// pinsPath is where an owner tells its pins.
+const pinsPath = "/control/v1/pins"
 
-// lookAtPins returns the pins of a state folder that this process does not own: its
-// owner tells them, or the store does while there is none.
+// lookAtPins returns the pins of a state folder that this process does not own.
 func (cfg Config) lookAtPins(ctx context.Context) ([]store.Pin, error) {
-	st := state{cfg.State}
-	if _, err := os.Stat(st.database()); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, pinsPatience)
-	defer cancel()
-	for {
-		all, err := askForPins(ctx, st)
-		if !errors.Is(err, owner.ErrGone) {
-			return all, err
-		}
-		if all, err = cfg.readPins(ctx, st); !errors.Is(err, owner.ErrOwned) {
-			return all, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, hinted(fmt.Errorf("state %s: its owner does not answer", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func askForPins(ctx context.Context, st state) (all []store.Pin, err error) {
-	c, err := owner.Dial(ctx, st.dir)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.Do(ctx, http.MethodGet, pinsPath, nil)
-	if err != nil {
-		return nil, owner.ErrGone // it is leaving
-	}
-	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%v does not tell which versions serve: %s", c.Owner, resp.Status)
-	}
-	return all, json.NewDecoder(io.LimitReader(resp.Body, maxPins)).Decode(&all)
-}
-
-// readPins owns the folder for a moment.
-func (cfg Config) readPins(ctx context.Context, st state) (all []store.Pin, err error) {
-	o, err := owner.Claim(st.dir, cfg.ownerInfo(ownerTools))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, o.Release()) }()
-	db, err := openStore(ctx, st, true, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return db.Pins(ctx)
+	return lookAt(ctx, cfg, pinsPath, func(db *store.DB) ([]store.Pin, error) { return db.Pins(ctx) })
 }
 
 // tellPins answers at pinsPath.
 func (a *App) tellPins(w http.ResponseWriter, r *http.Request) {
 	all, err := a.db.Pins(r.Context())
-	if err != nil {
-		plain(w, http.StatusServiceUnavailable, "the store does not answer")
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(all) // the client may be gone
+	tell(w, all, err)
 }
 
 // digest is what [registry.Options].Pinned asks for. What the policy names goes

@@ -21,7 +21,7 @@ func toolsCommand(p program) *cli.Command {
 		UsageText: "hutch tools COMMAND [flags] [arguments]",
 		Subcommands: []*cli.Command{
 			toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p), toolsReleaseCommand(p),
-			toolsGrantCommand(p), toolsRevokeCommand(p), toolsApproveCommand(p), toolsDiffCommand(p),
+			toolsGrantCommand(p), toolsRevokeCommand(p), toolsApproveCommand(p), toolsDiffCommand(p), toolsHistoryCommand(p),
 		},
 		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command.
 

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/owner"
+	"github.com/hutch-run/hutch/runtime/store"
+)
+
+const (
+	// maxTold is the largest answer that is read from an owner.
+	maxTold = 16 << 20
+	// pinsPatience is how long a command waits for an owner that is starting or ending.
+	pinsPatience = 2 * time.Second
+)
+
+// lookAt returns what is in a state folder that this process does not own: its owner
+// tells it at path, or it is read from the store while there is no owner. A folder
+// without a store has nothing.
+func lookAt[T any](ctx context.Context, cfg Config, path string, read func(*store.DB) (T, error)) (found T, err error) {
+	st := state{cfg.State}
+	if _, err := os.Stat(st.database()); errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pinsPatience)
+	defer cancel()
+	for {
+		if err = askOwner(ctx, st, path, &found); !errors.Is(err, owner.ErrGone) {
+			return found, err
+		}
+		if found, err = readAlone(ctx, cfg, read); !errors.Is(err, owner.ErrOwned) {
+			return found, err
+		}
+		select {
+		case <-ctx.Done():
+			return found, hinted(fmt.Errorf("state %s: its owner does not answer", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func askOwner(ctx context.Context, st state, path string, into any) (err error) {
+	c, err := owner.Dial(ctx, st.dir)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return owner.ErrGone // it is leaving
+	}
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%v does not tell what is in the state folder: %s", c.Owner, resp.Status)
+	}
+	return json.NewDecoder(io.LimitReader(resp.Body, maxTold)).Decode(into)
+}
+
+// readAlone owns the folder for a moment.
+func readAlone[T any](ctx context.Context, cfg Config, read func(*store.DB) (T, error)) (found T, err error) {
+	st := state{cfg.State}
+	o, err := owner.Claim(st.dir, cfg.ownerInfo(ownerTools))
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, o.Release()) }()
+	db, err := openStore(ctx, st, true, nil)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return read(db)
+}
+
+// tell answers who looks at the state folder.
+func tell(w http.ResponseWriter, found any, err error) {
+	if err != nil {
+		plain(w, http.StatusServiceUnavailable, "the store does not answer")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(found) // the client may be gone
+}
