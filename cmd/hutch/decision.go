@@ -42,7 +42,7 @@ type decision struct {
 
 var (
 	// errMeanwhile says that a decision was made against something else.
-	errMeanwhile = errors.New("somebody else decided about it meanwhile")
+	errMeanwhile = errors.New("it is not what you looked at any more")
 	// errUnattended says that a person has to decide.
 	errUnattended = fmt.Errorf("%w: a person has to decide", tool.ErrDenied)
 )
@@ -90,7 +90,7 @@ func (d decision) edit(file string, text []byte) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case mark != d.Seen:
-		return nil, hinted(fmt.Errorf("%s: %w", quoted(d.Module), errMeanwhile), "look at it again")
+		return nil, hinted(fmt.Errorf("%s: %w: somebody else decided meanwhile", quoted(d.Module), errMeanwhile), "look at it again")
 	case d.Action == actionApprove:
 		return capability.Approve(file, text, d.Module, d.binding())
 	case d.Policy == "":
@@ -150,7 +150,21 @@ func (a *App) decide(ctx context.Context, d decision) error {
 	if err := d.check(); err != nil {
 		return err
 	}
+	if err := a.hasRead(d); err != nil {
+		return err
+	}
 	return a.EditPolicy(ctx, d.who(), d.Action, d.Module, d.binding(), d.edit)
+}
+
+// hasRead refuses a decision about a version that this hutch does not know yet: the
+// one that serves would stop before there is another.
+func (a *App) hasRead(d decision) error {
+	for _, m := range a.modules.Modules() {
+		if m.Name == d.Module && m.Status != tool.Rejected && m.Digest != d.Digest && d.Action != actionRevoke {
+			return hinted(fmt.Errorf("%s: %w: the hutch that runs has not read this version of the file", quoted(d.Module), errMeanwhile), "try again in a moment")
+		}
+	}
+	return nil
 }
 
 // asFlag makes the findings of a grant that came from flags errors about those.
