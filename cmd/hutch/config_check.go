@@ -43,7 +43,10 @@ examples:
 // settingsHelp is a configuration file with every key, and what each is for.
 func settingsHelp() string {
 	return nested(settings(), "  ", func(s setting, indent string) string {
-		ways := []string{"default: " + s.fallback, s.env}
+		ways := []string{"default: " + s.fallback}
+		if s.env != "" {
+			ways = append(ways, s.env)
+		}
 		if s.flag != "" {
 			ways = append(ways, "--"+s.flag)
 		}

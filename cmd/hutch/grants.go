@@ -105,7 +105,7 @@ func (e *refusedCall) Unwrap() error {
 func (a *App) openBook(set *toolswasm.Set) (*capability.Book, error) {
 	signed := &signatures{fetch: func(digest string) ([]byte, error) { return a.fetch(digest) }}
 	o := capability.Options{
-		Policy: a.policy.current(), Dev: a.cfg.Dev, Flags: a.cfg.absolute().decisionFlags(), ShippedDigests: map[string]string{}, Signed: signed.check,
+		Policy: a.policy.current(), Dev: a.cfg.Dev, Flags: a.cfg.decisionFlags(a.db != nil), ShippedDigests: map[string]string{}, Signed: signed.check,
 	}
 	text, err := set.Policy()
 	if err != nil {

@@ -135,13 +135,13 @@ func (cfg Config) flags() string {
 	return b.String()
 }
 
-// decisionFlags are flags for a command that decides about a module.
-func (cfg Config) decisionFlags() string {
-	text := cfg.flags()
-	if cfg.policyFrom != "" {
-		text += " --" + flagPolicy + " " + shellWord(cfg.Policy)
+// decisionFlags are flags for a command that decides about a module. Where there is
+// an owner, the command asks it for the rest.
+func (cfg Config) decisionFlags(owned bool) string {
+	if owned {
+		return cfg.stateFlag()
 	}
-	return text
+	return cfg.flags()
 }
 
 // stateFlag is flags for a command that looks at no folder of modules.

@@ -22,7 +22,7 @@ func logLevel(c *cli.Context) (l slog.Level, err error) {
 
 // newLogger returns a logger that writes to the stream of say: in say's own
 // style for somebody who looks at a terminal, else as key=value for programs.
-func newLogger(c *cli.Context, _ program, say *voice) (*slog.Logger, error) {
+func newLogger(c *cli.Context, say *voice) (*slog.Logger, error) {
 	level, err := logLevel(c)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(c, p, say)
+	log, err := newLogger(c, say)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func newBooth(c *cli.Context, p program) (b booth, err error) {
 		return b, err
 	}
 	b.say = &voice{w: c.App.ErrWriter}
-	log, err := newLogger(c, p, b.say)
+	log, err := newLogger(c, b.say)
 	if err != nil {
 		return b, err
 	}

@@ -37,7 +37,7 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	log, err := newLogger(c, p, say)
+	log, err := newLogger(c, say)
 	if err != nil {
 		return err
 	}

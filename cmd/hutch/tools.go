@@ -50,7 +50,7 @@ func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) 
 
 func (cfg Config) withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) (err error) {
 	say := &voice{w: c.App.ErrWriter}
-	log, err := newLogger(c, p, say)
+	log, err := newLogger(c, say)
 	if err != nil {
 		return err
 	}

@@ -95,12 +95,8 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	a.shipped, a.fetch = candidatesOf(set), fetchFrom(set, a.blobs.Fetch)
 	door, client := a.newDoor(p.web)
 	a.client = client
-	flags := cfg.stateFlag() // a command asks the owner for the rest
-	if !owned {
-		flags = cfg.flags()
-	}
 	a.modules, err = registry.New(registry.Options{
-		Workers: a.pool, Policy: told{a.book, flags}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix,
+		Workers: a.pool, Policy: told{a.book, cfg.decisionFlags(owned)}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: a.log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})
