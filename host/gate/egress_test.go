@@ -148,3 +148,14 @@ func TestObservedAddressesAreAllowed(t *testing.T) {
 		}
 	}
 }
+
+// S18: a server that sends a secret back as the place it redirects to tells the
+// guest no more than one that writes it into its answer.
+func TestS18_RedirectsThatHoldASecret(t *testing.T) {
+	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/next?t="+r.Header.Get("Authorization"), http.StatusFound)
+		}
+	})
+	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base+"/")), abi.OK, `"url":"`+base+`/next?t=[redacted:token]"`)
+}
