@@ -89,11 +89,8 @@ func runObserve(c *cli.Context, p program, call tool.Call) error {
 	if err != nil {
 		return err
 	}
-	w := &watch{booth: b, call: call, recording: known, played: c.IsSet(flagAnswers), config: maps.Clone(known.Config)}
-	if w.config == nil {
-		w.config = map[string]string{}
-	}
-	maps.Copy(w.config, given)
+	known.Config = overlaid(known.Config, given)
+	w := &watch{booth: b, call: call, recording: known, played: c.IsSet(flagAnswers)}
 	out, err := w.observe(c.Context, p, m)
 	b.say.done()
 	if err != nil {
@@ -110,37 +107,38 @@ func runObserve(c *cli.Context, p program, call tool.Call) error {
 	return err
 }
 
+// overlaid is base with what is in over in its place.
+func overlaid(base, over map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, base)
+	maps.Copy(all, over)
+	return all
+}
+
 // watch is one observed call.
 type watch struct {
 	booth
 	call      tool.Call
 	recording recording
-	played    bool // there is a recording
-	config    map[string]string
+	played    bool // it was named, and is not only what somebody set
 }
 
 // observe makes the call with nothing granted.
 func (w *watch) observe(ctx context.Context, p program, f specimen) (out observed, err error) {
-	play := newPlayback(w.log)
+	on := newPlayer(f.name, w.log)
+	on.refuses = !w.played
+	defer func() { err = errors.Join(err, on.Close()) }()
 	out.Notes = []string{}
-	err = w.mount(ctx, p, f.name, f.body, play.options(w.log), func(tools *registry.Registry, m registry.Module) error {
-		requested, err := capability.ParseRequests(m.Requests)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+	if f.prefix != "" {
+		out.note("the policy in force lists its tools with the prefix %s, which is not part of this one", f.prefix)
+	}
+	err = w.mount(ctx, p, f.name, f.body, on.playback.options(w.log), func(tools *registry.Registry, m registry.Module) error {
+		if err := on.open(ctx, m); err != nil {
+			return err
 		}
-		n := gate.Observation{Recording: w.recording.Exchanges, Requested: requested, Config: w.config}
-		if w.played && requested.KV != nil {
-			values, err := openScratch(ctx, f.name)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = values.Close() }() // a folder that stays behind is no reason to lose what was seen
-			if err := values.set(ctx, w.recording.Values); err != nil {
-				return fmt.Errorf("--%s: %w", flagAnswers, err)
-			}
-			n.Values = values.host(requested.KV.Max)
+		if err := on.prepare(ctx, w.recording); err != nil {
+			return fmt.Errorf("--%s: %w", flagAnswers, err)
 		}
-		play.observer = gate.NewObserver(n)
 		w.call.Name = unprefixed(m, w.call.Name, f.prefix)
 		result, err := tools.Call(ctx, localCaller(""), w.call)
 		switch {
@@ -153,10 +151,7 @@ func (w *watch) observe(ctx context.Context, p program, f specimen) (out observe
 		default:
 			out.Result = &result
 		}
-		if f.prefix != "" {
-			out.note("the policy in force lists its tools with the prefix %s, which is not part of this one", f.prefix)
-		}
-		return w.report(&out, m, play.observer)
+		return w.report(&out, m, on.observer)
 	})
 	return out, err
 }
@@ -167,7 +162,7 @@ func (w *watch) report(out *observed, m registry.Module, seen *gate.Observer) er
 	out.Attempts = []attempt{}
 	read := map[string]string{}
 	for _, a := range seen.Attempts() {
-		if value, ok := w.config[a.Key]; ok && a.Op == abi.OpConfig {
+		if value, ok := w.recording.Config[a.Key]; ok && a.Op == abi.OpConfig {
 			read[a.Key] = value
 		}
 		one := attemptOf(a)

@@ -35,7 +35,7 @@ type stage interface {
 // stageFor returns the stage for the calls of a module.
 func (w *workbench) stageFor(ctx context.Context, p program, src *source, record bool) (_ stage, err error) {
 	if !record {
-		return newPlayer(src.name), nil
+		return newPlayer(src.name, slog.New(slog.DiscardHandler)), nil
 	}
 	if src.target != nil { // a policy is about the bytes that a build writes
 		if src.body, err = w.stamp(ctx, src.name, src.body); err != nil {
@@ -53,23 +53,40 @@ func (w *workbench) stageFor(ctx context.Context, p program, src *source, record
 type player struct {
 	*playback
 	module string
-	// scratch is nil for a module that asks for no storage.
+	// refuses: what no recording answers is refused, values too.
+	refuses bool
+	// scratch is nil for a module that gets no storage.
 	scratch   *scratch
 	requested capability.Grant
 }
 
-func newPlayer(module string) *player {
-	return &player{playback: newPlayback(slog.New(slog.DiscardHandler)), module: module}
+func newPlayer(module string, log *slog.Logger) *player {
+	return &player{playback: newPlayback(log), module: module}
 }
 
 func (p *player) options() registry.Options { return p.playback.options(nil) }
 
 func (p *player) open(ctx context.Context, m registry.Module) (err error) {
-	if p.requested, err = capability.ParseRequests(m.Requests); err != nil || p.requested.KV == nil {
-		return err
+	if p.requested, err = capability.ParseRequests(m.Requests); err != nil {
+		return fmt.Errorf("%s: %w", p.module, err)
 	}
-	p.scratch, err = openScratch(ctx, p.module)
+	if p.requested.KV != nil && !p.refuses {
+		p.scratch, err = openScratch(ctx, p.module)
+	}
 	return err
+}
+
+// prepare has the next call answered from a recording.
+func (p *player) prepare(ctx context.Context, r recording) error {
+	n := gate.Observation{Recording: r.Exchanges, Requested: p.requested, Config: r.Config}
+	if p.scratch != nil {
+		if err := p.scratch.set(ctx, r.Values); err != nil {
+			return err
+		}
+		n.Values = p.scratch.host(p.requested.KV.Max)
+	}
+	p.observer = gate.NewObserver(n)
+	return nil
 }
 
 func (p *player) perform(ctx context.Context, path string, e example, tools *registry.Registry) (callReport, error) {
@@ -77,14 +94,9 @@ func (p *player) perform(ctx context.Context, path string, e example, tools *reg
 	if err != nil {
 		return callReport{}, err
 	}
-	n := gate.Observation{Recording: r.Exchanges, Requested: p.requested, Config: r.Config}
-	if p.scratch != nil {
-		if err := p.scratch.set(ctx, r.Values); err != nil {
-			return callReport{}, fmt.Errorf("%s: %w", quoted(path), err)
-		}
-		n.Values = p.scratch.host(p.requested.KV.Max)
+	if err := p.prepare(ctx, r); err != nil {
+		return callReport{}, fmt.Errorf("%s: %w", quoted(path), err)
 	}
-	p.observer = gate.NewObserver(n)
 	report := e.run(ctx, tools)
 	for _, a := range p.observer.Attempts() {
 		if !a.Answered && a.Op != abi.OpConfig {
