@@ -30,7 +30,12 @@ func TestMakeRun(t *testing.T) {
 		t.Errorf("suggested: %q", suggested)
 	}
 	for _, line := range suggested {
-		if out, err := p.command(t, "bash", "-c", standIns(t)+line).CombinedOutput(); err != nil {
+		out, err := p.command(t, "bash", "-c", standIns(t)+line).CombinedOutput()
+		if asks := strings.Contains(line, " tools grant ") || strings.Contains(line, " tools call fetch "); asks {
+			if err == nil || !strings.Contains(string(out), "terminal") {
+				t.Errorf("%s: no person decided, and it says: %v\n%s", line, err, out)
+			}
+		} else if err != nil {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
 	}
