@@ -69,7 +69,7 @@ func (s *served) listsOnce(t *testing.T, offerings []offering) {
 	var out, said buffer
 	p := scriptProgram()
 	p.stdout, p.stderr, p.worker = &out, &said, workertest.Command(t)
-	p.environ = func() []string { return []string{"HUTCH_LIMIT_TIMEOUT=2s"} }
+	p.env = func(name string) string { return map[string]string{"HUTCH_LIMIT_TIMEOUT": "2s"}[name] }
 	if code := run([]string{"hutch", "tools", "list", "--tools", s.tools, "--state", filepath.Join(t.TempDir(), "state")}, p); code != exitOK || said.Len() > 0 {
 		t.Errorf("tools list: exit code %d, %s", code, said.String())
 	}

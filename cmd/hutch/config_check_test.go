@@ -14,10 +14,10 @@ func TestHelpHasEverySetting(t *testing.T) {
 		t.Error("the help of config lacks the settings")
 	}
 	for _, s := range settings() {
+		if s.means == "" || s.allowed == "" || s.fallback == "" || s.env+s.flag == "" || s.example == "" && s.apart == "" {
+			t.Errorf("%s says too little: %+v", s.key, s)
+		}
 		for _, part := range []string{s.means, s.allowed, "default: " + s.fallback, s.env, s.flag, s.example} {
-			if part == "" && (s.flag != "" || s.apart == "") && part != s.flag {
-				t.Errorf("%s says too little: %+v", s.key, s)
-			}
 			if !strings.Contains(help, part) {
 				t.Errorf("help lacks %q of %s", part, s.key)
 			}

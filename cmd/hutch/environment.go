@@ -38,6 +38,9 @@ var foreignEnv = regexp.MustCompile(`^HUTCH_(REQUIRE|TEST_.*|(.*_)?SERVICE_(HOST
 func (cfg *Config) fromEnv(all []setting, p program) (wrong []error) {
 	known := map[string]bool{envConfig: true}
 	for _, s := range all {
+		if s.env == "" {
+			continue
+		}
 		known[s.env] = true
 		v := p.env(s.env)
 		if v == "" {
@@ -67,7 +70,9 @@ const ours = "HUTCH_"
 func unknownVariable(name string) error {
 	var known []string
 	for _, s := range settings() {
-		known = append(known, strings.TrimPrefix(s.env, ours))
+		if s.env != "" {
+			known = append(known, strings.TrimPrefix(s.env, ours))
+		}
 	}
 	known = append(known, strings.TrimPrefix(envConfig, ours))
 	rest := strings.TrimPrefix(name, ours)

@@ -66,15 +66,16 @@ func TestSettingsAreReadFromEverySource(t *testing.T) {
 		if s.key == keyAgeFile || s.apart != "" { // which need something beside them
 			continue
 		}
-		for i, source := range []string{sourceFile, sourceEnv, sourceFlag} {
-			if i == 1 {
-				env[s.env] = strings.Trim(strings.Split(value, ",")[0], "[]")
-			}
-			if i == 2 && (s.flag == "" || s.flag == flagTimeout) {
+		first := strings.Trim(strings.Split(value, ",")[0], "[]")
+		for _, source := range []string{sourceFile, sourceEnv, sourceFlag} {
+			if source == sourceEnv && s.env == "" || source == sourceFlag && (s.flag == "" || s.flag == flagTimeout) {
 				continue
 			}
-			if i == 2 {
-				args = []string{"--" + s.flag + "=" + env[s.env]}
+			switch source {
+			case sourceEnv:
+				env[s.env] = first
+			case sourceFlag:
+				args = []string{"--" + s.flag + "=" + first}
 			}
 			cfg, err := readConfig(t, body, env, args...)
 			if g := cfg.given[s.key]; err != nil || g.source != source || len(g.values) == 0 {
