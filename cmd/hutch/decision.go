@@ -71,7 +71,7 @@ func (d decision) check() error {
 		return errors.New("a grant that does not say what is granted")
 	case d.Action == actionApprove && (d.Policy != "" || d.Config != nil):
 		return errors.New("an approval changes no grant")
-	case d.Digest == "" && (d.Policy != "" || d.Action == actionApprove):
+	case d.Digest == "" && d.Action != actionRevoke: // what is left is bound as it was
 		return errors.New("a decision is about bytes: no digest")
 	}
 	return nil

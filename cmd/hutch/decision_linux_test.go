@@ -345,9 +345,39 @@ func TestInterruptWhileAsked(t *testing.T) {
 // A module that came with hutch keeps what it came with besides what somebody gives
 // it, has nothing once that is taken away, and nothing is written that changes nothing.
 func TestDecidingAboutShippedModules(t *testing.T) {
+	w := startShipper(t)
+	defer w.end(t)
+	const asked = "http GET, HEAD https://any public host, asked for each time"
+	w.types(t, "\n", "hutch tools grant page").holds(t, exitOK, "no host named", "leaves open where to", "nothing changes")
+	if _, err := os.Stat(w.app.cfg.Policy); err == nil {
+		t.Error("a policy was written that changes nothing")
+	}
+	w.types(t, "example.org\ny\n", "hutch tools grant page").holds(t, exitOK, "one host named", "has       "+asked, "+ http GET, HEAD https://example.org", "granted page.wasm")
+	w.granted(t, "page.wasm", asked+"; http GET, HEAD https://example.org")
+	w.types(t, "y\n", "hutch tools revoke page").holds(t, exitOK, "revoked", "- "+asked, "- http GET, HEAD https://example.org", "ready")
+	w.granted(t, "page.wasm", "")
+	w.types(t, "y\n", "hutch tools revoke keep").holds(t, exitOK, "what it came with is revoked", "- kv, at most 1MiB", "revoked keep.wasm")
+	w.granted(t, "keep.wasm", "")
+	w.types(t, "y\n", "hutch tools revoke kept kv").holds(t, exitOK, "a kind of what it came with", "- kv, at most 1MiB", "revoked kept.wasm")
+	w.granted(t, "kept.wasm", "")
+}
+
+// shipper is a server of which some modules came with hutch.
+type shipper struct {
+	*served
+	p program
+}
+
+// startShipper starts one whose page.wasm may ask for any page, and whose keep.wasm
+// and kept.wasm keep 1MiB.
+func startShipper(t *testing.T) shipper {
+	t.Helper()
+	said := `{"tools":[{"name":%q,"description":"It.","inputSchema":{"type":"object"}}],"requests":%s}`
 	files := fstest.MapFS{
-		"page.wasm":   {Data: fixedModule(`{"tools":[{"name":"page","description":"Pages.","inputSchema":{"type":"object"}}],"requests":{"http":[{"reason":"any page"}]}}`, `{"content":[]}`)},
-		"policy.yaml": {Data: []byte("version: 1\nmodules: {page.wasm: {grant: {http: [{host: \"*\", approval: ask}]}}}\n")},
+		"page.wasm":   {Data: fixedModule(fmt.Sprintf(said, "page", `{"http":[{"reason":"any page"}]}`), `{"content":[]}`)},
+		"keep.wasm":   {Data: fixedModule(fmt.Sprintf(said, "keep", `{"kv":[{}]}`), `{"content":[]}`)},
+		"kept.wasm":   {Data: fixedModule(fmt.Sprintf(said, "kept", `{"kv":[{}]}`), `{"content":[]}`)},
+		"policy.yaml": {Data: []byte("version: 1\nmodules:\n  page.wasm: {grant: {http: [{host: \"*\", approval: ask}]}}\n  keep.wasm: {grant: {kv: {max: 1MiB}}}\n  kept.wasm: {grant: {kv: {max: 1MiB}}}\n")},
 	}
 	index, err := toolswasm.Index(files)
 	must(t, err)
@@ -355,29 +385,27 @@ func TestDecidingAboutShippedModules(t *testing.T) {
 	cfg, p := newTestConfig(t, nil)
 	p.shipped, err = toolswasm.Open(files)
 	must(t, err)
-	s := startServer(t, cfg, p, quiet)
-	defer s.end(t)
-	s.awaitListed(t, "page", true)
-	types := func(answer, line string) afterCommand {
-		scr := newScreen(t, answer)
-		out, code := s.runsAs(t, p, line, scr.tty, scr.tty)
-		return afterCommand{scr.close(t), out, code}
+	w := shipper{startServer(t, cfg, p, quiet), p}
+	w.awaitListed(t, "page", true)
+	w.awaitListed(t, "keep", true)
+	w.awaitListed(t, "kept", true)
+	return w
+}
+
+// types is [served.types] of a hutch that comes with the same modules.
+func (w shipper) types(t *testing.T, answer, line string) afterCommand {
+	t.Helper()
+	scr := newScreen(t, answer)
+	out, code := w.runsAs(t, w.p, line, scr.tty, scr.tty)
+	return afterCommand{scr.close(t), out, code}
+}
+
+// granted checks what goes for a module that is ready.
+func (w shipper) granted(t *testing.T, module, want string) {
+	t.Helper()
+	m := w.theModule(t, module)
+	e := w.app.book.Entry(tool.Module{Name: m.Name, Digest: m.Digest, Shipped: true})
+	if got := strings.Join(e.Grant.Lines(), "; "); got != want || m.Status != tool.Ready {
+		t.Errorf("%s: %s: %q, want %q", module, m.Status, got, want)
 	}
-	granted := func(want string) {
-		t.Helper()
-		m := s.theModule(t, "page.wasm")
-		e := s.app.book.Entry(tool.Module{Name: m.Name, Digest: m.Digest, Shipped: true})
-		if got := strings.Join(e.Grant.Lines(), "; "); got != want || m.Status != tool.Ready {
-			t.Errorf("%s: %q, want %q", m.Status, got, want)
-		}
-	}
-	const asked = "http GET, HEAD https://any public host, asked for each time"
-	types("\n", "hutch tools grant page").holds(t, exitOK, "no host named", "leaves open where to", "nothing changes")
-	if _, err := os.Stat(cfg.Policy); err == nil {
-		t.Error("a policy was written that changes nothing")
-	}
-	types("example.org\ny\n", "hutch tools grant page").holds(t, exitOK, "one host named", "has       "+asked, "+ http GET, HEAD https://example.org", "granted page.wasm")
-	granted(asked + "; http GET, HEAD https://example.org")
-	types("y\n", "hutch tools revoke page").holds(t, exitOK, "revoked", "- "+asked, "- http GET, HEAD https://example.org", "ready")
-	granted("")
 }

@@ -17,10 +17,11 @@ type Decision struct {
 	At  time.Time
 	Who string
 	// Action is one of "grant", "revoke" and "approve".
-	Action      string
-	Module      string
-	Digest      string
-	Definitions string
+	Action string
+	Module string
+	// Digest and Definitions are the version that it was made for: both empty if none
+	// was named, and Definitions alone if the bytes were.
+	Digest, Definitions string
 	// Grant is what the module has been granted from then on, as JSON.
 	Grant json.RawMessage
 }
@@ -35,6 +36,9 @@ func (d Decision) check() error {
 	for _, f := range []struct{ what, text string }{
 		{"who", d.Who}, {"module", d.Module}, {"digest", d.Digest}, {"definitions", d.Definitions},
 	} {
+		if f.text == "" && (f.what == "digest" || f.what == "definitions") {
+			continue
+		}
 		if err := checkName(f.what, f.text); err != nil {
 			return err
 		}

@@ -399,6 +399,11 @@ func testDecisions(t *testing.T, db *store.DB, clock *Clock) {
 	if got := fmt.Sprintf("%+v", last[0]); got != fmt.Sprintf("%+v", want) {
 		t.Errorf("got %s\nwant %+v", got, want)
 	}
+	for _, version := range [][2]string{{"", ""}, {"digest", ""}} {
+		if _, err := db.Decide(t.Context(), "alice", "revoke", "c.wasm", version[0], version[1], "[]"); err != nil {
+			t.Errorf("about the version %q: %v", version, err)
+		}
+	}
 	badDecisions(t, db)
 }
 
