@@ -76,7 +76,7 @@ func runBuild(c *cli.Context, p program) error {
 	if err := wantArgs(c, 0, 1, "at most one DIR, PACKAGE or FILE.wasm"); err != nil {
 		return err
 	}
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type Config struct {
 	Tools []string
 	// toolsFrom says who named them: a flag, a variable, a file; empty if nobody.
 	toolsFrom string
+	// followed: Tools are those of whoever owns the state folder.
+	followed bool
 	// State is the folder for caches and kept modules, absolute.
 	State string
 	// stateNamed: somebody chose State.

@@ -81,7 +81,7 @@ func runDoctor(c *cli.Context, p program) error {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,56 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hutch-run/hutch/runtime/owner"
 )
+
+// loadJoined is loadConfig for a command that looks at what there is: where nobody
+// names folders or a policy, it is those of the hutch that runs on the state folder,
+// whatever folder the command is typed in.
+func loadJoined(c *cli.Context, p program) (Config, error) {
+	cfg, err := loadConfig(c, p)
+	if err == nil {
+		cfg.join(c.Context)
+	}
+	return cfg, err
+}
+
+// join follows the owner of the state folder, if there is one. One that does not
+// answer is met by who needs it.
+func (cfg *Config) join(ctx context.Context) {
+	if c, err := owner.Dial(ctx, cfg.State); err == nil && c.Owner.Kind != ownerTools {
+		cfg.follow(c.Owner)
+	}
+}
+
+// follow takes tool folders and policy from an owner, where nobody named others.
+func (cfg *Config) follow(who owner.Info) {
+	if cfg.toolsFrom == "" && len(who.Tools) > 0 && !slices.Equal(who.Tools, cfg.realTools()) {
+		cfg.Tools, cfg.toolsFrom, cfg.followed = who.Tools, who.String(), true
+	}
+	if cfg.policyFrom == "" && who.Policy != "" {
+		cfg.Policy = who.Policy
+	}
+}
+
+// sayFollowed tells who has a folder for modules before them that it is another one
+// that counts.
+func (cfg Config) sayFollowed(say *voice) {
+	if cfg.followed && isFolder(defaultTools) {
+		say.line("these are the tools of %s, in %s; --tools %s names the folder here", cfg.toolsFrom, strings.Join(cfg.Tools, ", "), defaultTools)
+	}
+}
 
 // checkFolders refuses a tool folder that is something else, and returns those
 // that are missing.

@@ -123,7 +123,7 @@ func (a *App) exampleCommands(tools, flags string) (lines []string) {
 // folders; nothing if these are the defaults.
 func (cfg Config) flags() string {
 	var b strings.Builder
-	if !slices.Equal(cfg.Tools, []string{defaultTools}) {
+	if !cfg.followed && !slices.Equal(cfg.Tools, []string{defaultTools}) {
 		for _, dir := range cfg.Tools {
 			b.WriteString(" --tools " + shellWord(dir))
 		}

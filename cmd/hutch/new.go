@@ -47,7 +47,7 @@ func runNew(c *cli.Context, p program) error {
 		return usagef("name %s: a letter, then up to 47 letters, digits, - or _", quoted(name)).
 			withHint("hutch new greet")
 	}
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return err
 	}

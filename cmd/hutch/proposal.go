@@ -103,12 +103,7 @@ func (cfg *Config) adopt(ctx context.Context) (*owner.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.toolsFrom == "" && len(c.Owner.Tools) > 0 {
-		cfg.Tools, cfg.toolsFrom = c.Owner.Tools, c.Owner.String()
-	}
-	if cfg.policyFrom == "" && c.Owner.Policy != "" {
-		cfg.Policy = c.Owner.Policy
-	}
+	cfg.follow(c.Owner)
 	return c, cfg.agrees(c.Owner)
 }
 

@@ -118,7 +118,7 @@ type booth struct {
 }
 
 func newBooth(c *cli.Context, p program) (b booth, err error) {
-	if b.cfg, err = loadConfig(c, p); err != nil {
+	if b.cfg, err = loadJoined(c, p); err != nil {
 		return b, err
 	}
 	b.say = &voice{w: c.App.ErrWriter}

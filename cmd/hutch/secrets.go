@@ -83,7 +83,7 @@ type keeper struct {
 // openKeeper opens the secrets of a command's configuration. Files that are wrong
 // are no error yet.
 func openKeeper(c *cli.Context, p program) (keeper, error) {
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return keeper{}, err
 	}

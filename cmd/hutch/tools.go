@@ -23,7 +23,8 @@ func toolsCommand(p program) *cli.Command {
 			toolsListCommand(p), toolsInspectCommand(p), toolsCallCommand(p), toolsReleaseCommand(p),
 			toolsGrantCommand(p), toolsRevokeCommand(p), toolsApproveCommand(p), toolsDiffCommand(p), toolsHistoryCommand(p),
 		},
-		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command.
+		Description: `Run "hutch help tools COMMAND" for the flags and examples of a command. Where nothing names folders or a
+policy, they are those of the hutch that runs on the state folder; if none does, ./tools counts.
 
 examples:
   $ hutch tools list
@@ -41,10 +42,11 @@ func localCaller(callID string) tool.Caller {
 // withTools runs f while the folders are loaded, once. f waits for what it needs with
 // [App.await]; what is not loaded when it returns is given up.
 func withTools(c *cli.Context, p program, f func(context.Context, *App, *voice) error) error {
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return err
 	}
+	cfg.sayFollowed(&voice{w: c.App.ErrWriter})
 	return cfg.withTools(c, p, f)
 }
 

@@ -105,7 +105,7 @@ func isFile(arg string) bool {
 }
 
 func inspectFile(c *cli.Context, p program, path string) (in inspection, err error) {
-	cfg, err := loadConfig(c, p)
+	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return in, err
 	}
