@@ -179,6 +179,18 @@ func nearest(names []string, name string, most int) string {
 	return found
 }
 
+// similar returns which of names is meant by one that somebody made up elsewhere: the
+// first that goes on where name ends, or one that is spelt nearly like it. Two short
+// names are easily two edits apart and nothing to do with each other.
+func similar(names []string, name string) string {
+	for _, known := range names {
+		if len(name) >= 3 && strings.HasPrefix(known, name) {
+			return known
+		}
+	}
+	return nearest(names, name, min(2, len(name)/3))
+}
+
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -198,16 +198,35 @@ func sameFile(name string, m registry.Module) error {
 }
 
 func (a *App) noModule(name string) error {
-	var names []string
-	for _, m := range a.modules.Modules() {
-		names = append(names, m.Name)
-	}
 	err := fmt.Errorf("no module %s: %s", quoted(name), a.cfg.lookedIn())
-	if like := nearest(names, moduleName(name), 2); like != "" {
+	if like := a.moduleLike(name); like != "" {
 		return hinted(err, "did you mean %s?", shellWord(like))
 	}
 	if _, there := os.Stat(name); there == nil && strings.HasSuffix(name, moduleSuffix) {
 		return hinted(err, "put it into the tool folder first")
 	}
 	return hinted(err, "hutch tools list%s", a.cfg.flags())
+}
+
+// moduleLike returns the file name of the module that name may have been meant for.
+func (a *App) moduleLike(name string) string {
+	var stems []string
+	for _, m := range a.modules.Modules() {
+		stems = append(stems, strings.TrimSuffix(m.Name, moduleSuffix))
+	}
+	if like := similar(stems, strings.TrimSuffix(moduleName(name), moduleSuffix)); like != "" {
+		return like + moduleSuffix
+	}
+	return ""
+}
+
+// toolLike returns the tool that name may have been meant for.
+func (a *App) toolLike(name string) string {
+	var names []string
+	for _, m := range a.modules.Modules() {
+		for _, t := range m.Tools {
+			names = append(names, t.Published.Name)
+		}
+	}
+	return similar(names, name)
 }

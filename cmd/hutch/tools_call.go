@@ -143,19 +143,18 @@ func (a *App) callError(name string, err error) error {
 	if !errors.Is(err, tool.ErrNotFound) {
 		return err
 	}
-	unusable, names := 0, []string{}
+	unusable := 0
 	for _, m := range a.modules.Modules() {
 		if m.Serving == "" {
 			unusable++
 		}
 		for _, t := range m.Tools {
-			names = append(names, t.Published.Name)
 			if t.Published.Name == name && t.Status == tool.Held {
 				return hinted(fmt.Errorf("%w: tool %s: %s %s", tool.ErrHeld, name, m.Name, t.Reason), "hutch tools inspect%s %s", a.cfg.flags(), shellWord(m.Name))
 			}
 		}
 	}
-	if like := nearest(names, name, 2); like != "" {
+	if like := a.toolLike(name); like != "" {
 		return hinted(err, "did you mean %s?", shellWord(like))
 	}
 	if unusable > 0 {

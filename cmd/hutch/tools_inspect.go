@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,13 +26,13 @@ func toolsInspectCommand(p program) *cli.Command {
 		UsageText: "hutch tools inspect FILE | MODULE | TOOL [flags]",
 		Flags:     append(folderFlags(), jsonFlag("what was found"), logFlag("error")),
 		Action:    func(c *cli.Context) error { return runInspect(c, p) },
-		Description: `FILE is a path to a .wasm file, MODULE a file name in a tool folder, TOOL a tool that one of them
-has. A file is only looked at: it need not be in a tool folder. The exit code is 1 if the module
-cannot be used.
+		Description: `FILE is a path to a .wasm file, MODULE a file name in a tool folder, with or without
+.wasm, TOOL a tool that one of them has. A file is only looked at: it need not be in a tool folder. The
+exit code is 1 if the module cannot be used.
 
 examples:
   $ hutch tools inspect ./greet.wasm
-  $ hutch tools inspect text.wasm
+  $ hutch tools inspect text
   $ hutch tools inspect text_stats --json`,
 	}
 }
@@ -172,26 +173,32 @@ func sameDescription(kind dialect.Kind, manifest, raw []byte) error {
 
 // inspect looks at what a folder has under a module's or a tool's name.
 func (a *App) inspect(name string) (inspection, error) {
-	for _, m := range a.modules.Modules() {
-		if m.Name != name && !slices.ContainsFunc(m.Tools, func(t registry.Tool) bool { return t.Published.Name == name }) {
-			continue
-		}
-		in := newInspection(m)
-		if m.Digest == "" {
-			in.Do = in.advice(nil, a.cfg)
-			return in, nil
-		}
-		body, err := a.fetch(m.Digest)
-		if err != nil {
-			return in, err
-		}
-		in.Do = in.advice(body, a.cfg)
-		if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
-			in.structure(checked)
-		}
+	m, ok := findModule(a.modules.Modules(), name)
+	if !ok {
+		return inspection{}, a.nothingLike(name)
+	}
+	in := newInspection(m)
+	if m.Digest == "" {
+		in.Do = in.advice(nil, a.cfg)
 		return in, nil
 	}
-	return inspection{}, hinted(fmt.Errorf("no file, module or tool %s: %s", quoted(name), a.cfg.lookedIn()), "hutch tools list%s", a.cfg.flags())
+	body, err := a.fetch(m.Digest)
+	if err != nil {
+		return in, err
+	}
+	in.Do = in.advice(body, a.cfg)
+	if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
+		in.structure(checked)
+	}
+	return in, nil
+}
+
+func (a *App) nothingLike(name string) error {
+	err := fmt.Errorf("no file, module or tool %s: %s", quoted(name), a.cfg.lookedIn())
+	if like := cmp.Or(a.moduleLike(name), a.toolLike(name)); like != "" {
+		return hinted(err, "did you mean %s?", shellWord(like))
+	}
+	return hinted(err, "hutch tools list%s", a.cfg.flags())
 }
 
 func newInspection(m registry.Module) inspection {
