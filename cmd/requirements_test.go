@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,7 +21,12 @@ var (
 	proof = regexp.MustCompile("`([a-z0-9/-]+)\\.((?:Test|Fuzz|Example)\\w*|txtar)`")
 	// threatID is what a test that shows a row of the threats begins with.
 	threatID = regexp.MustCompile(`^[DEFHPSC]\d\d$`)
+	// rowID is what a row of any table begins with.
+	rowID = regexp.MustCompile(`^\| ([A-Z]\d?-|[A-Z])(\d+) \|`)
 )
+
+// idGroups are the first parts of ids, in the order of the page.
+const idGroups = "M- S0- S1- S2- S3- D E S F P H C"
 
 // TestRequirements holds docs/requirements.md to the tree.
 func TestRequirements(t *testing.T) {
@@ -47,6 +53,9 @@ func TestRequirements(t *testing.T) {
 	if named == 0 {
 		t.Errorf("%s names no test", requirements)
 	}
+	for _, fault := range rowsOutOfOrder(string(page)) {
+		t.Errorf("%s: %s", requirements, fault)
+	}
 	for _, full := range slices.Sorted(maps.Keys(tests)) {
 		for _, id := range threatsOf(full) {
 			if !strings.Contains(rows[id], "`"+full+"`") {
@@ -54,6 +63,43 @@ func TestRequirements(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A row that stands there twice shows half of what it could, and one out of order
+// is looked for in vain.
+func TestRequirementsFindsRowsOutOfOrder(t *testing.T) {
+	const page = "| M-01 | x |\n| S1-003 | x |\n| S1-052 | x |\n| D01 | x |\n| S05 | x |\n| S03 | x |\n| F01 | x |\n| F01 | x |\n| E01 | x |\n| X01 | x |\n"
+	want := []string{"S03 stands behind S05", "F01 stands there twice", "E01 stands behind F01", "X01 is of no group: " + idGroups}
+	if got := rowsOutOfOrder(page); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// rowsOutOfOrder returns what is wrong with the order of a page's rows. Each is
+// measured by the last that stood right.
+func rowsOutOfOrder(page string) (faults []string) {
+	groups := strings.Fields(idGroups)
+	last, place, number := "", -1, 0
+	for line := range strings.Lines(page) {
+		m := rowID.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		id := strings.TrimSuffix(strings.TrimPrefix(m[0], "| "), " |")
+		at := slices.Index(groups, m[1])
+		n, err := strconv.Atoi(m[2])
+		switch {
+		case at < 0 || err != nil:
+			faults = append(faults, id+" is of no group: "+idGroups)
+		case id == last:
+			faults = append(faults, id+" stands there twice")
+		case at < place || at == place && n <= number:
+			faults = append(faults, id+" stands behind "+last)
+		default:
+			last, place, number = id, at, n
+		}
+	}
+	return faults
 }
 
 func provable(folder, name string, tests map[string]bool) bool {
