@@ -347,7 +347,7 @@ func TestInterruptWhileAsked(t *testing.T) {
 func TestDecidingAboutShippedModules(t *testing.T) {
 	w := startShipper(t)
 	defer w.end(t)
-	const asked = "http GET, HEAD https://any public host, asked for each time"
+	const asked = "http GET, HEAD https://any public host, refused until allowed"
 	w.types(t, "\n", "hutch tools grant page").holds(t, exitOK, "no host named", "leaves open where to", "nothing changes")
 	if _, err := os.Stat(w.app.cfg.Policy); err == nil {
 		t.Error("a policy was written that changes nothing")

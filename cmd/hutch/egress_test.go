@@ -262,7 +262,7 @@ func TestAskingRefusesOnEveryFace(t *testing.T) {
 		s.decideAll(t, letting(s.awaitModule(t, "rule.wasm"), reach(t, api.URL, ", approval: ask")),
 			letting(m, reach(t, api.URL, ""))+"    tools: {ask: {approval: ask}}\n")
 		s.awaitListed(t, "rule", true)
-		if got := callText(t, c.ClientSession, "rule"); !strings.Contains(got, "the policy asks a person first") {
+		if got := callText(t, c.ClientSession, "rule"); !strings.Contains(got, "not allowed yet") {
 			t.Errorf("a rule that asks: %s", got)
 		}
 		s.awaitListed(t, "ask", false)

@@ -52,7 +52,7 @@ func TestPlusKeepsTheWider(t *testing.T) {
 		{"in place of what it covers", "{http: [{host: a.test, methods: [GET]}, {host: b.test}]}", `{http: [{host: "*"}]}`, "http GET, HEAD https://any public host"},
 		{"another method", "{http: [{host: a.test}]}", "{http: [{host: a.test, methods: [POST]}]}", "http GET, HEAD https://a.test; http POST https://a.test"},
 		{"what is denied stays", "{http: [{host: a.test, approval: deny}]}", `{http: [{host: "*"}]}`, "http GET, HEAD https://a.test, denied; http GET, HEAD https://any public host"},
-		{"what is asked stays", "{http: [{host: a.test, approval: ask}]}", `{http: [{host: "*"}]}`, "http GET, HEAD https://a.test, asked for each time; http GET, HEAD https://any public host"},
+		{"what is asked stays", "{http: [{host: a.test, approval: ask}]}", `{http: [{host: "*"}]}`, "http GET, HEAD https://a.test, refused until allowed; http GET, HEAD https://any public host"},
 		{"unless it is named", "{http: [{host: a.test, approval: ask}]}", "{http: [{host: a.test}]}", "http GET, HEAD https://a.test"},
 		{"storage and names", "{kv: {max: 1MiB}, tracker: [\"tasks:read@p\"], fs: [{path: /a/b, mode: ro}]}",
 			"{kv: {max: 1KiB}, tracker: [\"tasks:read\"], tool: [t], fs: [{path: /a, mode: rw}]}", "kv, at most 1KiB; tracker tasks:read; tool t; fs /a rw"},

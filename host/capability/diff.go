@@ -82,7 +82,7 @@ func (r HTTPRule) bounds() (text string) {
 	}
 	switch r.Approval {
 	case Ask:
-		text += ", asked for each time"
+		text += ", refused until allowed"
 	case Deny:
 		text += ", denied"
 	}

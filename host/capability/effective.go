@@ -60,7 +60,7 @@ func (e Effective) rule(t target) (HTTPRule, *Refusal) {
 	case !ok:
 		return rule, e.undecided(t, "not granted"+e.grantedHosts())
 	case rule.Approval == Ask:
-		return rule, e.undecided(t, "the policy asks a person first, who cannot be asked here")
+		return rule, e.undecided(t, "not allowed yet")
 	}
 	rule = rule.within(asked)
 	if !e.narrows(kindHTTP) {

@@ -18,7 +18,7 @@ func TestParseReadsTheWholeGrammar(t *testing.T) {
 	}
 	want := []string{
 		"http GET, POST https://api.github.com port 443 below /repos/, at most 4MiB back, 60/min",
-		"http GET https://any public host, asked for each time",
+		"http GET https://any public host, refused until allowed",
 		"http GET, HEAD https://nas.lan, private addresses 192.168.1.7/32",
 		"secret github_token as header Authorization to api.github.com",
 		"kv, at most 1MiB, kept for 720h",

@@ -117,7 +117,7 @@ func TestEveryKindNeedsItsGrant(t *testing.T) {
 // What asks a person, or is denied, reaches nobody, whichever rule stands beside it.
 func TestAskAndDenyReachNobody(t *testing.T) {
 	base, entry := server(t, ", approval: ask", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
-	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base)), abi.Denied, "the policy asks a person first")
+	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base)), abi.Denied, "not allowed yet")
 	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: ask}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "asks a person before each call, which cannot be done yet")
 	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: deny}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "denied by the policy")
 	base, entry = server(t, "", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
