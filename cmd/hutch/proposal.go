@@ -117,7 +117,7 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	}
 	if !changes || pr.asShipped() {
 		say.line("%s: that is so already: nothing changes", pr.module.Name)
-		return a.tellDecided(c, say, pr)
+		return a.tellDecided(c, say, pr, false)
 	}
 	if who != nil {
 		if err := who.show("\n" + pr.sheet() + "\n"); err != nil {
@@ -135,7 +135,7 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	}
 	a.book.Swap(a.policy.current())
 	a.modules.Reconsider(ctx)
-	return a.tellDecided(c, say, pr)
+	return a.tellDecided(c, say, pr, true)
 }
 
 // changes tries a decision on the policy file as it is, and reports whether it makes
@@ -193,8 +193,9 @@ type decided struct {
 	Reason      string            `json:"reason,omitempty"`
 }
 
-// tellDecided says what the module has now, and how it stands.
-func (a *App) tellDecided(c *cli.Context, say *voice, pr *proposal) error {
+// tellDecided says what the module has now, and how it stands; to people only if that
+// was decided just now.
+func (a *App) tellDecided(c *cli.Context, say *voice, pr *proposal, decidedNow bool) error {
 	m := pr.module
 	for _, now := range a.modules.Modules() {
 		if now.Name == m.Name && now.Source == m.Source {
@@ -213,6 +214,9 @@ func (a *App) tellDecided(c *cli.Context, say *voice, pr *proposal) error {
 			Action: pr.action, Module: m.Name, Digest: pr.binding.Digest, Definitions: pr.binding.Definitions,
 			Grant: orEmpty(pr.grant.Lines()), Changes: orEmpty(changes), Config: pr.config, Status: m.Status, Reason: m.Reason,
 		})
+	}
+	if !decidedNow {
+		return nil
 	}
 	done := map[string]string{actionGrant: "granted", actionRevoke: "revoked", actionApprove: "approved"}[pr.action]
 	text := fmt.Sprintf("%s %s, %s: %s\n", done, oneLine(m.Name), pr.now, m.Status)
