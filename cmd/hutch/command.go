@@ -266,7 +266,7 @@ func arrange(app *cli.App, args []string) (line []string, help bool) {
 		return line, true
 	}
 	line = append(line, options...)
-	if len(rest) > 0 {
+	if len(rest) > 0 && !lacking(flags, options) {
 		line = append(append(line, "--"), rest...)
 	}
 	return line, false
@@ -302,6 +302,16 @@ func splitFlags(flags []cli.Flag, args []string) (options, rest []string, help b
 		}
 	}
 	return options, rest, help
+}
+
+// lacking reports whether the last of some flags lacks its value. Nothing may stand
+// behind it then, or the parser would take that for the value.
+func lacking(flags []cli.Flag, options []string) bool {
+	lacks := false
+	for _, arg := range options {
+		lacks = !lacks && takesValue(flags, arg)
+	}
+	return lacks
 }
 
 func takesValue(flags []cli.Flag, arg string) bool {

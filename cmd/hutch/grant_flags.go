@@ -12,14 +12,14 @@ import (
 	"github.com/hutch-run/hutch/host/capability"
 )
 
-// methodsSpec is what stands before the host of --http.
-var methodsSpec = regexp.MustCompile(`^([A-Z]+(?:,[A-Z]+)*):([^/0-9].*|[0-9]+[^/0-9].*)$`)
+// methodsSpec is what stands before the host of --http, in whatever case.
+var methodsSpec = regexp.MustCompile(`^([A-Za-z]+(?:,[A-Za-z]+)*):([^/0-9].*|[0-9]+[^/0-9].*)$`)
 
 // parseHTTPSpec reads [METHOD,..:][scheme://]HOST[:PORT][/PATH].
 func parseHTTPSpec(spec string) (r capability.HTTPRule, err error) {
 	rest := spec
 	if m := methodsSpec.FindStringSubmatch(spec); m != nil {
-		r.Methods, rest = strings.Split(m[1], ","), m[2]
+		r.Methods, rest = strings.Split(strings.ToUpper(m[1]), ","), m[2]
 	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
 		rest = after
