@@ -32,8 +32,9 @@ type decision struct {
 	// Policy is a policy of this module alone, with what it is granted from now on.
 	// Empty, an approval leaves the grant and a revocation takes all of it away.
 	Policy string `json:"policy,omitempty"`
-	// Config is what it reads from now on; nil leaves that as it is.
-	Config map[string]string `json:"config,omitempty"`
+	// Config is what it reads from now on; nil, which is not the same as nothing,
+	// leaves that as it is.
+	Config map[string]string `json:"config"`
 	// Seen is the markOf what was decided before, as far as whoever decides knew.
 	Seen string `json:"seen"`
 	// Unattended: nobody was asked.
@@ -94,7 +95,10 @@ func (d decision) edit(file string, text []byte) ([]byte, error) {
 	case d.Action == actionApprove:
 		return capability.Approve(file, text, d.Module, d.binding())
 	case d.Policy == "":
-		return capability.Revoke(file, text, d.Module)
+		if text, err = capability.Revoke(file, text, d.Module); err != nil || d.Config == nil {
+			return text, err
+		}
+		return capability.SetConfig(file, text, d.Module, d.Config)
 	}
 	given, err := capability.Parse("the decision", []byte(d.Policy))
 	if err != nil {

@@ -360,6 +360,17 @@ func TestDecidingAboutShippedModules(t *testing.T) {
 	w.granted(t, "keep.wasm", "")
 	w.types(t, "y\n", "hutch tools revoke kept kv").holds(t, exitOK, "a kind of what it came with", "- kv, at most 1MiB", "revoked kept.wasm")
 	w.granted(t, "kept.wasm", "")
+	w.types(t, "y\n", "hutch tools revoke page --default").holds(t, exitOK, "back", "gets      + "+asked, "then      what it came with counts again", "Go back to what it came with?")
+	w.granted(t, "page.wasm", asked)
+	w.types(t, "y\n", "hutch tools revoke page --default").holds(t, exitOK, "back already", "nothing changes")
+	w.types(t, "y\n", "hutch tools revoke page --http *").holds(t, exitOK, "the one rule", "then      it has nothing, also not what it came with, which this gives back: hutch tools revoke page.wasm --default")
+	w.granted(t, "page.wasm", "")
+	w.types(t, "y\n", "hutch tools grant keep --set a=b").holds(t, exitOK, "config", `+ a="b"`)
+	w.types(t, "y\n", "hutch tools revoke keep --default").holds(t, exitOK, "config goes back too", `- a="b"`)
+	w.granted(t, "keep.wasm", "kv, at most 1MiB")
+	if text, err := os.ReadFile(w.app.cfg.Policy); err != nil || strings.Contains(string(text), "keep.wasm") {
+		t.Errorf("%s, %v", text, err)
+	}
 }
 
 // shipper is a server of which some modules came with hutch.

@@ -15,7 +15,8 @@ import (
 // methodsSpec is what stands before the host of --http, in whatever case.
 var methodsSpec = regexp.MustCompile(`^([A-Za-z]+(?:,[A-Za-z]+)*):([^/0-9].*|[0-9]+[^/0-9].*)$`)
 
-// parseHTTPSpec reads [METHOD,..:][scheme://]HOST[:PORT][/PATH].
+// parseHTTPSpec reads [METHOD,..:][scheme://]HOST[:PORT][/PATH]. What is left out is
+// left out of the rule.
 func parseHTTPSpec(spec string) (r capability.HTTPRule, err error) {
 	rest := spec
 	if m := methodsSpec.FindStringSubmatch(spec); m != nil {
@@ -23,9 +24,7 @@ func parseHTTPSpec(spec string) (r capability.HTTPRule, err error) {
 	}
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
 		rest = after
-		if r.Scheme = strings.ToLower(scheme); r.Scheme == "https" {
-			r.Scheme = ""
-		}
+		r.Scheme = strings.ToLower(scheme)
 	}
 	authority, path, _ := strings.Cut(rest, "/")
 	if path != "" {
@@ -35,7 +34,7 @@ func parseHTTPSpec(spec string) (r capability.HTTPRule, err error) {
 	if err != nil {
 		return r, err
 	}
-	if port != 0 && port != map[string]int{"": 443, "http": 80}[r.Scheme] {
+	if port != 0 {
 		r.Ports = []int{port}
 	}
 	r.Host, err = canonicalPattern(host)
@@ -73,6 +72,25 @@ func canonicalPattern(host string) (string, error) {
 // httpRule is the rule that --http means. An address of a network of one's own that
 // is written out is meant, so it is allowed as well.
 func httpRule(spec string) (capability.HTTPRule, error) {
+	r, err := namedHost(spec)
+	if err != nil {
+		return r, err
+	}
+	if r.Scheme == "https" { // what goes without saying is not written
+		r.Scheme = ""
+	}
+	if slices.Equal(r.Ports, []int{map[string]int{"": 443, "http": 80}[r.Scheme]}) {
+		r.Ports = nil
+	}
+	reached, err := reachableRule(r)
+	if err != nil {
+		return r, asFlag(flagHTTP, spec, err)
+	}
+	return reached, nil
+}
+
+// namedHost reads the value of --http.
+func namedHost(spec string) (capability.HTTPRule, error) {
 	r, err := parseHTTPSpec(spec)
 	if err == nil && r.Host == "" {
 		err = errors.New("names no host")
@@ -80,11 +98,7 @@ func httpRule(spec string) (capability.HTTPRule, error) {
 	if err != nil {
 		return r, asFlag(flagHTTP, spec, err)
 	}
-	reached, err := reachableRule(r)
-	if err != nil {
-		return r, asFlag(flagHTTP, spec, err)
-	}
-	return reached, nil
+	return r, nil
 }
 
 // reachableRule is a rule as a policy may have it: with the address that is not

@@ -39,18 +39,28 @@ type proposal struct {
 	config map[string]string
 	// undecided: nothing is decided about it afterwards.
 	undecided bool
-	notes     []string
+	// back: a module that came with hutch has what it came with afterwards.
+	back  bool
+	notes []string
 }
 
 // decision is the proposal as it is put into the policy file.
 func (pr *proposal) decision(unattended bool) decision {
 	d := decision{Action: pr.action, Module: pr.module.Name, Digest: pr.binding.Digest, Definitions: pr.binding.Definitions, Seen: pr.mark, Unattended: unattended}
-	if pr.action == actionApprove || pr.undecided {
+	switch {
+	case pr.action == actionApprove:
 		return d
+	case pr.back:
+		d.Config = map[string]string{}
+		return d
+	case !pr.undecided:
+		d.Policy = capability.Render(d.Module, capability.Binding{}, pr.grant)
 	}
-	d.Policy = capability.Render(d.Module, capability.Binding{}, pr.grant)
 	if !maps.Equal(pr.config, pr.entry.Config) || pr.shippedGrant {
-		d.Config = pr.config
+		d.Config = maps.Clone(pr.config)
+		if d.Config == nil {
+			d.Config = map[string]string{}
+		}
 	}
 	return d
 }
@@ -172,6 +182,8 @@ func (pr *proposal) question() string {
 	switch {
 	case pr.action == actionApprove:
 		return "Accept this version?"
+	case pr.back:
+		return "Go back to what it came with?"
 	case pr.action == actionRevoke:
 		return "Take this away?"
 	case len(pr.grant.Kinds()) == 0:
@@ -252,9 +264,21 @@ func (pr *proposal) sheet() string {
 	default:
 		b.row("gets", "what it has")
 	}
+	pr.afterwards(&b)
 	b.list("config", configRows(pr.entry.Config, pr.config))
 	b.list("warning", pr.notes)
 	return b.String()
+}
+
+// afterwards says what goes for a module that came with hutch, and how to have it
+// otherwise: to take away what was decided could mean two things.
+func (pr *proposal) afterwards(b *sheet) {
+	switch {
+	case pr.back:
+		b.row("then", "what it came with counts again, also that of later versions of hutch")
+	case pr.action == actionRevoke && pr.module.Shipped && len(pr.grant.Kinds()) == 0:
+		b.row("then", "it has nothing, also not what it came with, which this gives back: hutch tools revoke %s --%s", shellWord(pr.module.Name), flagDefault)
+	}
 }
 
 // about says which module it is about.

@@ -110,6 +110,12 @@ func (b *Book) Entry(m tool.Module) Entry {
 	return e
 }
 
+// Shipped returns what came with a module, false if it did not come with the program.
+func (b *Book) Shipped(m tool.Module) (Entry, bool) {
+	e, _ := b.entry(nil, m)
+	return e, m.Shipped
+}
+
 // A verdict is a state that needs no further question.
 type verdict struct {
 	status tool.Status

@@ -74,10 +74,14 @@ func withSecrets(gone []string) []string {
 	return gone
 }
 
+// served are the kinds that something in this version of hutch stands behind. The
+// others are known to the grammar.
+func served() []string { return []string{kindHTTP, kindSecrets, kindKV} }
+
 func knownKinds(named []string) error {
 	for _, kind := range named {
 		if !slices.Contains(kinds(), kind) {
-			return fmt.Errorf("%s: no such kind of grant: there are %s", shown(kind), strings.Join(kinds(), ", "))
+			return fmt.Errorf("%s: no such kind of grant: there are %s", shown(kind), strings.Join(served(), ", "))
 		}
 	}
 	return nil

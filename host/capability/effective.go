@@ -280,8 +280,7 @@ func (e Effective) Allows(op abi.Op) *Refusal {
 	has := false
 	switch kind {
 	case kindHTTP:
-		has = e.ready && len(e.entry.Grant.HTTP) > 0 && len(e.requested.HTTP) > 0 &&
-			(!e.narrows(kindHTTP) || len(e.tool.Grant.HTTP) > 0)
+		has = e.ready // a refusal names the host, which is not known here
 	case kindKV:
 		_, has = e.KV()
 	case kindTracker, kindConversation, kindBridge, kindTool:

@@ -99,14 +99,18 @@ func TestEveryKindNeedsItsGrant(t *testing.T) {
 		if tt.kind == "kv" {
 			other = "conversation: [send]"
 		}
+		body, allow, never, taken := "{}", tt.kind+" is not granted; only a person can allow it", tt.kind+" is not granted", tt.kind+" is not granted"
+		if tt.kind == "http" {
+			body, allow, never, taken = get("https://a.test/"), "run this in a terminal: hutch tools grant x.wasm --http a.test", "never requested", "not granted to this tool"
+		}
 		without := newWorld(t, "    grant: {"+other+"}\n")
-		wants(t, ask(without.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted; only a person can allow it")
+		wants(t, ask(without.begin(), tt.op, body), abi.Denied, allow)
 		unasked := newWorld(t, "    grant: {"+tt.grant+"}\n")
 		delete(unasked.module.Requests, tt.kind)
-		wants(t, ask(unasked.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted")
+		wants(t, ask(unasked.begin(), tt.op, body), abi.Denied, never)
 		if tt.kind == "http" || tt.kind == "kv" {
 			narrowed := newWorld(t, "    grant: {"+tt.grant+"}\n    tools: {take: {grant: {"+map[string]string{"http": "http: []", "kv": "kv: {max: 0B}"}[tt.kind]+"}}}\n")
-			wants(t, ask(narrowed.begin(), tt.op, `{}`), abi.Denied, tt.kind+" is not granted")
+			wants(t, ask(narrowed.begin(), tt.op, body), abi.Denied, taken)
 		}
 		if r := ask(newWorld(t, "    grant: {"+tt.grant+"}\n").begin(), tt.op, `{}`); r.Code == abi.Denied {
 			t.Errorf("%s is granted, and refused: %s", tt.op, r.Body)
