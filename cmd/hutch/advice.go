@@ -36,17 +36,35 @@ func (in inspection) advice(body []byte, cfg Config) string {
 
 // howToDecide is the command in which the reason of a held module ends.
 func (in inspection) howToDecide() string {
-	const run = "run hutch tools "
-	i := strings.LastIndex(in.Reason, run)
-	if i < 0 {
+	command := decidingCommandIn(in.Reason)
+	if command == "" {
 		return ""
 	}
-	command := in.Reason[i+len("run "):]
 	if in.Source == fromFile {
 		return "once it lies in a tool folder: " + command
 	}
 	return command
 }
+
+// decidingCommandIn is the command in which a reason ends that waits for a decision;
+// empty if it does not.
+func decidingCommandIn(reason string) string {
+	if i := strings.LastIndex(reason, runDeciding); i >= 0 {
+		return reason[i+len("run "):]
+	}
+	return ""
+}
+
+// withoutCommand is a reason without that end.
+func withoutCommand(reason string) string {
+	if i := strings.LastIndex(reason, runDeciding); i >= 0 {
+		reason, _, _ = strings.Cut(reason[:i], ": look with hutch tools diff ")
+	}
+	return strings.TrimRight(reason, ": ")
+}
+
+// runDeciding begins such a command.
+const runDeciding = "run hutch tools "
 
 // saysWhatToDo reports whether a reason ends in advice of its own: what follows
 // its last colon begins with what to do.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,16 +47,43 @@ examples:
 // listedTool is one element of "hutch tools list --json". Name is empty for a
 // module that offers nothing.
 type listedTool struct {
-	Name         string            `json:"name"`
-	Title        string            `json:"title"`
-	Description  string            `json:"description"`
-	Module       string            `json:"module"`
-	Digest       string            `json:"digest"`
-	Status       tool.Status       `json:"status"`
-	Reason       string            `json:"reason"`
+	Name        string      `json:"name"`
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	Module      string      `json:"module"`
+	Digest      string      `json:"digest"`
+	Status      tool.Status `json:"status"`
+	Reason      string      `json:"reason"`
+	// Waiting is the file as it lies there, while the version before serves.
+	Waiting *waitingVersion `json:"waiting,omitempty"`
+	// Next is the command that decides about the module, if that is what it needs.
+	Next         string            `json:"next,omitempty"`
 	InputSchema  json.RawMessage   `json:"inputSchema"` // null without a tool
 	OutputSchema json.RawMessage   `json:"outputSchema,omitempty"`
 	Annotations  *tool.Annotations `json:"annotations,omitempty"`
+}
+
+// waitingVersion is a file that does not serve, though the version before it does.
+type waitingVersion struct {
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest"` // empty if the file cannot be read
+	Reason  string `json:"reason"`
+}
+
+// String names it as moduleVersion does.
+func (v waitingVersion) String() string {
+	if v.Digest == "" {
+		return "the file"
+	}
+	return strings.TrimSpace(v.Version + fmt.Sprintf(" sha256:%.12s", v.Digest))
+}
+
+// waitingOf returns what waits at the place of m; nil if nothing does.
+func waitingOf(m registry.Module) *waitingVersion {
+	if m.Waits == "" {
+		return nil
+	}
+	return &waitingVersion{Digest: m.Digest, Reason: withoutCommand(strings.TrimPrefix(m.Waits, "held: "))}
 }
 
 func (a *App) list(c *cli.Context, say *voice) error {
@@ -86,7 +114,7 @@ func listTools(modules []registry.Module) []listedTool {
 	rows := []listedTool{}
 	for _, m := range modules {
 		if len(m.Tools) == 0 {
-			rows = append(rows, listedTool{Module: m.Name, Digest: m.Digest, Status: m.Status, Reason: m.Reason})
+			rows = append(rows, listedTool{Module: m.Name, Digest: m.Digest, Status: m.Status, Reason: m.Reason, Next: decidingCommandIn(m.Reason)})
 		}
 		for _, t := range m.Tools {
 			rows = append(rows, listedToolOf(m, t))
@@ -96,13 +124,9 @@ func listTools(modules []registry.Module) []listedTool {
 }
 
 func listedToolOf(m registry.Module, t registry.Tool) listedTool {
-	reason := t.Reason
-	if reason == "" {
-		reason = m.Reason // an older version serves, because the new one cannot
-	}
 	return listedTool{
 		Name: t.Published.Name, Title: t.Published.Title, Description: t.Published.Description,
-		Module: m.Name, Digest: m.Serving, Status: t.Status, Reason: reason,
+		Module: m.Name, Digest: m.Serving, Status: t.Status, Reason: t.Reason, Waiting: waitingOf(m), Next: decidingCommandIn(cmp.Or(t.Reason, m.Waits)),
 		InputSchema: t.Published.InputSchema, OutputSchema: t.Published.OutputSchema, Annotations: t.Published.Annotations,
 	}
 }
@@ -172,12 +196,30 @@ func shortened(s string, most int) string {
 
 // says is the last column: why a tool cannot be used, or what it does.
 func (r listedTool) says(most int) string {
-	if r.Status != tool.Ready || r.Reason != "" {
+	if r.Status != tool.Ready {
 		return oneLine(r.Reason)
 	}
+	note := r.waits()
+	most = max(most-utf8.RuneCountInString(note), minSummary)
 	summary := summaryOf(tool.Spec{Description: r.Description})
 	if utf8.RuneCountInString(summary) <= most {
-		return summary
+		return summary + note
 	}
-	return abi.Cut(summary, most)
+	return abi.Cut(summary, most) + note
+}
+
+// waits is what a row says besides about a version that waits.
+func (r listedTool) waits() string {
+	switch {
+	case r.Waiting == nil:
+		return ""
+	case r.Next != "":
+		return " (a changed version waits: " + oneLine(r.look()) + ")"
+	}
+	return " (the version before serves: " + oneLine(r.Waiting.Reason) + ")"
+}
+
+// look is the command that shows what there is to decide about.
+func (r listedTool) look() string {
+	return strings.Replace(strings.Replace(r.Next, "tools approve", "tools diff", 1), "tools grant", "tools diff", 1)
 }

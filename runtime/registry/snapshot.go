@@ -28,6 +28,7 @@ type entry struct {
 	mount     *mount // what serves; nil if nothing does
 	status    tool.Status
 	reason    string
+	waits     string // why the version before serves; empty if it does not
 	// firm: all that came before it in the order was known when it got its names,
 	// so they are its own. Else one of those may still take them.
 	firm bool
@@ -246,6 +247,7 @@ func (b *builder) settleLive() {
 }
 
 func (b *builder) settleBefore(e *entry) {
+	e.waits = e.reason
 	e.reason = fmt.Sprintf("serving the version before (sha256:%.12s…): %s", e.before.def.digest, e.reason)
 	b.settle(e, e.before)
 }

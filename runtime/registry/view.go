@@ -21,6 +21,9 @@ type Module struct {
 	Status  tool.Status
 	// Reason says why the file, or its new version, cannot be used; empty if it can.
 	Reason string
+	// Waits says why the version before serves and not the file as it lies there;
+	// empty if that is not so.
+	Waits string
 
 	// The rest describes what serves, and is empty if nothing does.
 
@@ -64,7 +67,7 @@ func (r *Registry) Modules() []Module {
 func (r *Registry) view(e *entry) Module {
 	m := Module{
 		Name: e.candidate.Name, Source: e.candidate.Source, Shipped: e.candidate.Shipped,
-		Digest: e.candidate.Digest, Size: e.candidate.Size, Status: e.status, Reason: e.reason,
+		Digest: e.candidate.Digest, Size: e.candidate.Size, Status: e.status, Reason: e.reason, Waits: e.waits,
 	}
 	if e.mount == nil {
 		return m
