@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -94,6 +95,38 @@ func (w *workbench) view(ctx context.Context, name string, body []byte) (registr
 		return registry.Module{}, err
 	}
 	return m, r.Close()
+}
+
+// judged is view for who wants to know how a file of this name and these bytes stands
+// by what was decided, wherever it lies, and what it was granted.
+func (w *workbench) judged(ctx context.Context, p program, name string, body []byte) (registry.Module, []string, error) {
+	book, err := w.book(ctx, p, body)
+	if err != nil {
+		return registry.Module{}, nil, err
+	}
+	r, m, err := w.mount(ctx, name, body, registry.Options{Policy: told{book, w.cfg.flags()}})
+	if err != nil {
+		return registry.Module{}, nil, err
+	}
+	return m, book.Entry(policyModule(m)).Grant.Lines(), r.Close()
+}
+
+// book is what was decided, and which versions served, as tools in folders know it.
+func (w *workbench) book(ctx context.Context, p program, body []byte) (*capability.Book, error) {
+	set, err := p.openShipped()
+	if err != nil {
+		return nil, err
+	}
+	a := &App{cfg: w.cfg, log: slog.New(slog.DiscardHandler), fetch: func(string) ([]byte, error) { return body, nil }}
+	if a.policy, err = openPolicy(w.cfg, a.log); err != nil {
+		return nil, err
+	}
+	book, err := a.openBook(set)
+	if err != nil {
+		return nil, err
+	}
+	_, err = openPins(ctx, nil, w.cfg, book, set, a.log)
+	return book, err
 }
 
 // rejection is the error for a module that cannot be used, or nil.

@@ -110,6 +110,21 @@ func (cfg Config) openFolders(say *voice) error {
 	return cfg.watchableFolders(say)
 }
 
+// folderOf returns the tool folder that a module file lies in, empty if it lies in none.
+func (cfg Config) folderOf(file string) string {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return ""
+	}
+	lies := realPath(filepath.Dir(file))
+	for i, dir := range cfg.realTools() {
+		if dir == lies {
+			return cfg.Tools[i]
+		}
+	}
+	return ""
+}
+
 // lookedIn names the folders, for who did not find something in them.
 func (cfg Config) lookedIn() string {
 	var all []string

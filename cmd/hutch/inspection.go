@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -31,10 +34,7 @@ func (in inspection) print(w io.Writer) error {
 	var b sheet
 	b.row("module", "%s", in.Module)
 	b.row("from", "%s", in.Source)
-	b.row("status", "%s%s", in.Status, prefixed(": ", in.Reason))
-	if in.Do != "" {
-		b.row("", "-> %s", in.Do)
-	}
+	in.stands(&b)
 	if in.Digest != "" {
 		b.row("digest", "%s", in.Digest)
 		b.row("size", "%s", formatSize(in.Size))
@@ -48,13 +48,14 @@ func (in inspection) print(w io.Writer) error {
 	if in.Memory != nil {
 		b.row("memory", "%s to start with, %s", formatSize(int64(in.Memory.Min)), mostMemory(in.Memory.Max))
 	}
-	b.list("requests", slices.Sorted(maps.Keys(in.Requests)))
+	b.list("asks for", in.asks())
+	b.list("has", in.Grant)
 	b.list("warnings", in.Warnings)
 	for _, t := range in.Tools {
 		b.row("tool", "%s: %s", t.Name, summaryOf(tool.Spec{Description: t.Description}))
-		b.row("", "input %s", t.InputSchema)
+		b.schema("input", t.InputSchema)
 		if t.OutputSchema != nil {
-			b.row("", "output %s", t.OutputSchema)
+			b.schema("output", t.OutputSchema)
 		}
 		if hints := hintsOf(t.Annotations); hints != "" {
 			b.row("", "hints %s", hints)
@@ -64,6 +65,51 @@ func (in inspection) print(w io.Writer) error {
 	b.list("exports", in.Exports)
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// stands says whether the module can be used, and what to do. A command that follows
+// is not said twice.
+func (in inspection) stands(b *sheet) {
+	reason := in.Reason
+	if decidingCommandIn(reason) != "" && in.Do != "" {
+		reason = withoutCommand(reason)
+	}
+	if in.Waiting != nil {
+		b.row("status", "%s: the version below serves, another one waits", in.Status)
+		b.row("waiting", "%s: %s", in.Waiting, in.Waiting.Reason)
+	} else {
+		b.row("status", "%s%s", in.Status, prefixed(": ", reason))
+	}
+	if in.Do != "" {
+		b.row("", "-> %s", in.Do)
+	}
+}
+
+// asks is what the module asks for and why, or the kinds alone if that cannot be read.
+func (in inspection) asks() []string {
+	asks, err := capability.ParseRequests(in.Requests)
+	if err != nil {
+		return slices.Sorted(maps.Keys(in.Requests))
+	}
+	return reasoned(asks)
+}
+
+// wideSchema is how many characters of a schema are still read on one line.
+const wideSchema = 100
+
+// schema writes a schema on a line, or if that would be a long one, indented.
+func (b *sheet) schema(key string, schema json.RawMessage) {
+	var lines bytes.Buffer
+	if len(schema) <= wideSchema || json.Indent(&lines, schema, "", "  ") != nil {
+		b.row("", "%s %s", key, schema)
+		return
+	}
+	for i, line := range strings.Split(lines.String(), "\n") {
+		if i == 0 {
+			line = key + " " + line
+		}
+		fmt.Fprintf(b, "%-9s %s\n", "", escape(line, abi.Hidden))
+	}
 }
 
 // hintsOf says annotations, with the names that they have in MCP.

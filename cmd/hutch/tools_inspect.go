@@ -55,8 +55,13 @@ type inspection struct {
 	Imports   []string         `json:"imports"`
 	Exports   []string         `json:"exports"`
 	Requests  tool.Requests    `json:"requests,omitempty"`
-	Warnings  []string         `json:"warnings"`
-	Tools     []listedTool     `json:"tools"`
+	// Grant is what it was granted, as rows.
+	Grant []string `json:"grant,omitempty"`
+	// Waiting is the file as it lies there, while all that stands here is about the
+	// version before, which serves.
+	Waiting  *waitingVersion `json:"waiting,omitempty"`
+	Warnings []string        `json:"warnings"`
+	Tools    []listedTool    `json:"tools"`
 }
 
 // inspectedMemory is in bytes; Max is 0 if the module sets no limit itself.
@@ -119,11 +124,15 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 		return in, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
-	m, err := bench.view(c.Context, filepath.Base(path), body)
+	m, grant, err := bench.judged(c.Context, p, filepath.Base(path), body)
 	if err != nil {
 		return in, err
 	}
 	in = newInspection(m)
+	in.Grant = grant
+	if folder := cfg.folderOf(path); folder != "" {
+		in.Source = folder
+	}
 	checked, err := bench.check(body)
 	if err == nil { // else m.Reason says so
 		in.structure(checked)
@@ -178,19 +187,34 @@ func (a *App) inspect(name string) (inspection, error) {
 		return inspection{}, a.nothingLike(name)
 	}
 	in := newInspection(m)
-	if m.Digest == "" {
+	in.Grant = a.book.Entry(policyModule(m)).Grant.Lines()
+	if in.Waiting != nil {
+		in.Do = a.wait(&in)
+	} else if m.Digest == "" {
 		in.Do = in.advice(nil, a.cfg)
 		return in, nil
 	}
-	body, err := a.fetch(m.Digest)
+	body, err := a.fetch(in.Digest)
 	if err != nil {
 		return in, err
 	}
-	in.Do = in.advice(body, a.cfg)
+	in.Size = int64(len(body))
+	in.Do = cmp.Or(in.Do, in.advice(body, a.cfg))
 	if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
 		in.structure(checked)
 	}
 	return in, nil
+}
+
+// wait completes what is said about a version that waits, and returns what to do.
+func (a *App) wait(in *inspection) string {
+	if said, err := a.modules.Described(in.Waiting.Digest); err == nil {
+		in.Waiting.Version = said.Version
+	}
+	if command := decidingCommandIn(in.Reason); command != "" {
+		return listedTool{Next: command}.look() + ", then: " + command
+	}
+	return ""
 }
 
 func (a *App) nothingLike(name string) error {
@@ -206,6 +230,9 @@ func newInspection(m registry.Module) inspection {
 		Module: m.Name, Source: m.Source, Digest: m.Digest, Size: m.Size, Status: m.Status, Reason: m.Reason,
 		Dialect: m.Dialect, Version: m.Version, Requests: m.Requests, Confirmed: m.Dialect != "" && !m.Unconfirmed,
 		Imports: []string{}, Exports: []string{}, Warnings: toolWarnings(m), Tools: []listedTool{},
+	}
+	if in.Waiting = waitingOf(m); in.Waiting != nil {
+		in.Digest = m.Serving
 	}
 	for _, t := range m.Tools {
 		in.Tools = append(in.Tools, listedToolOf(m, t))
