@@ -60,13 +60,15 @@ func quotedFlags() string {
 
 // buildReport is what "hutch build --json" prints.
 type buildReport struct {
-	File     string      `json:"file"`
-	Digest   string      `json:"digest"`
-	Size     int         `json:"size"` // bytes
-	Dialect  string      `json:"dialect"`
-	Version  string      `json:"version,omitempty"`
-	Status   tool.Status `json:"status"`
-	Reason   string      `json:"reason,omitempty"`
+	File    string      `json:"file"`
+	Digest  string      `json:"digest"`
+	Size    int         `json:"size"` // bytes
+	Dialect string      `json:"dialect"`
+	Version string      `json:"version,omitempty"`
+	Status  tool.Status `json:"status"`
+	Reason  string      `json:"reason,omitempty"`
+	// Next is what to do so that it can be used.
+	Next     string      `json:"next,omitempty"`
 	Tools    []tool.Spec `json:"tools"` // as hosts will see them
 	Requests []string    `json:"requests,omitempty"`
 	Warnings []string    `json:"warnings"`
@@ -124,7 +126,11 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", src.name, err)
 	}
-	m, err := bench.view(ctx, src.name, body)
+	m, _, err := bench.judged(ctx, p, filepath.Base(r.File), body)
+	if errors.Is(err, errUsage) { // a policy that is wrong keeps nobody from building
+		say.line("warning: what was decided is not known: %s", err)
+		m, err = bench.view(ctx, filepath.Base(r.File), body)
+	}
 	if err == nil {
 		err = rejection(m)
 	}
@@ -132,12 +138,22 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 		return r, err
 	}
 	r.fill(m)
+	r.Next = cfg.nextFor(r)
 	names, err := p.reservedNames()
 	if err != nil {
 		return r, err
 	}
 	r.Warnings = append(r.Warnings, names.warnings(filepath.Base(r.File), m)...)
 	return r, writeAtomic(r.File, body)
+}
+
+// nextFor is what lets a module be used that was built, empty if nothing has to.
+func (cfg Config) nextFor(r buildReport) string {
+	command := decidingCommandIn(r.Reason)
+	if command == "" || cfg.folderOf(r.File) != "" {
+		return command
+	}
+	return "once it lies in a tool folder: " + command
 }
 
 // source is a module before it is checked.
@@ -274,7 +290,10 @@ func (r buildReport) print(w io.Writer) error {
 		fmt.Fprintf(&b, "  %-24s %s\n", t.Name, summaryOf(t))
 	}
 	if r.Status != tool.Ready {
-		fmt.Fprintf(&b, "  %s: %s\n", r.Status, oneLine(r.Reason))
+		fmt.Fprintf(&b, "  %s: %s\n", r.Status, oneLine(withoutCommand(r.Reason)))
+	}
+	if r.Next != "" {
+		fmt.Fprintf(&b, "  -> %s\n", oneLine(r.Next))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
