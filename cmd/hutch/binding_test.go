@@ -145,6 +145,57 @@ func TestF07_F08_F09_ChangesWaitForAPerson(t *testing.T) {
 	}
 }
 
+// F06: a version whose manifest says what the one before said, and which says
+// something else itself, takes nobody's place: the old pair stays, and is pinned.
+func TestF06_TheVersionBeforeOutlivesAManifestThatLies(t *testing.T) {
+	s := startServe(t, nil)
+	defer func() { s.end(t) }()
+	spec, other := dialecttest.Spec("note"), dialecttest.Spec("other")
+	claim := dialecttest.Module{Version: "1", Tools: []tool.Spec{spec}}.Description()
+	good := dialecttest.Module{Version: "1", Tools: []tool.Spec{spec}, Manifest: claim, Do: []dialecttest.Step{dialecttest.Text("one")}}.Bytes()
+	liar := dialecttest.Module{Version: "1", Tools: []tool.Spec{other}, Manifest: claim, Do: []dialecttest.Step{dialecttest.Text("two")}}.Bytes()
+	s.drop(t, "note.wasm", good)
+	s.awaitListed(t, "note", true)
+	before := s.listed(t)
+	stays := func(when string) {
+		t.Helper()
+		s.awaitReason(t, "note.wasm", "hutch.manifest does not match what the module says")
+		s.app.note(t.Context())
+		if got, err := s.call(t.Context(), "note", map[string]any{}); err != nil || !strings.Contains(got, "one") {
+			t.Errorf("%s: %s, %v", when, got, err)
+		}
+		if now := s.listed(t); now != before {
+			t.Errorf("%s: the list was\n%s\nand is\n%s", when, before, now)
+		}
+		if pins, err := s.app.db.Pins(t.Context()); err != nil || len(pins) != 1 || pins[0].Digest != hexDigest(good) {
+			t.Errorf("%s: pinned %+v, %v", when, pins, err)
+		}
+	}
+	s.drop(t, "note.wasm", liar)
+	stays("replaced")
+	s = s.again(t)
+	stays("after a restart")
+	must(t, os.RemoveAll(state{s.app.cfg.State}.cache()))
+	s = s.again(t)
+	stays("after a restart that knows nothing")
+}
+
+// What nothing but its manifest vouches for is not pinned in place of what is.
+func TestF06_UnconfirmedIsNotPinnedInPlaceOfAnother(t *testing.T) {
+	app, _ := crowd(t, 0)
+	pinned := func(digest string, unconfirmed bool, want string) {
+		t.Helper()
+		m := registry.Module{Name: "note.wasm", Serving: digest, Definitions: "d", Status: tool.Ready, Unconfirmed: unconfirmed}
+		app.pins.keep(t.Context(), func() []registry.Module { return []registry.Module{m} })
+		if pins, err := app.db.Pins(t.Context()); err != nil || len(pins) != 1 || pins[0].Digest != want {
+			t.Errorf("pinned %+v, %v, want %s", pins, err, want)
+		}
+	}
+	pinned("first", true, "first")
+	pinned("second", true, "first")
+	pinned("second", false, "second")
+}
+
 // F09: bytes that served and were replaced do not come back unasked, though
 // nothing in them says that they are older.
 func TestF09_BytesThatWereReplaced(t *testing.T) {

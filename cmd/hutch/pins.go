@@ -140,6 +140,9 @@ func (p *pins) keep(ctx context.Context, serving func() []registry.Module) {
 	var changed []registry.Module
 	for _, m := range serving() {
 		old := p.kept[m.Name]
+		if m.Unconfirmed && old.Digest != "" && old.Digest != m.Serving {
+			continue // nothing but a manifest vouches for it: what works stays the accepted one
+		}
 		if !m.Shipped && m.Serving != "" && m.Status == tool.Ready && (old.Digest != m.Serving || old.Definitions != m.Definitions) {
 			changed = append(changed, m)
 		}

@@ -33,7 +33,7 @@ const (
 // each digest that does.
 func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
 	var unknown []tool.Candidate
-	seen := map[string]bool{}
+	seen, prove := map[string]bool{}, r.replacing(wanted)
 	for _, c := range slices.Concat(wanted, r.missingPins(wanted)) {
 		if c.Err != nil || seen[c.Digest] {
 			continue
@@ -46,10 +46,14 @@ func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
 			known = false
 		}
 		r.mu.Unlock()
+		if known && v.unproven() && prove[c.Digest] {
+			unknown = append(unknown, c)
+			continue
+		}
 		if known {
 			continue
 		}
-		if v, ok := r.cached(c.Digest); ok {
+		if v, ok := r.cached(c.Digest); ok && !(v.unproven() && prove[c.Digest]) {
 			r.decided(c.Digest, v)
 			continue
 		}
@@ -122,7 +126,14 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 	if err := def.define(kind, said); err != nil {
 		return nil, true, fmt.Errorf("%s: %w", from, err)
 	}
-	return def, true, def.compile()
+	if err := def.compile(); err != nil {
+		return nil, true, err
+	}
+	if def.confirmed.Load() || !r.mustProve(c.Digest) {
+		return def, true, nil
+	}
+	lasting, err = r.prove(ctx, c.Name, def)
+	return def, lasting, err
 }
 
 // describe asks a worker, once more if the first was lost under it.

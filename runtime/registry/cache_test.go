@@ -207,6 +207,58 @@ func TestF06_ManifestThatLiesIsRejectedAtTheFirstCall(t *testing.T) {
 	w.untouched()
 }
 
+// A version that replaces one is asked itself before it takes its place, whatever its
+// manifest says: the old pair stays.
+func TestF06_ManifestThatLiesReplacesNothing(t *testing.T) {
+	old := ""
+	w := newWorldWith(t, func(o *Options) { o.Pinned = func(tool.Candidate) string { return old } })
+	good := w.offers("x.wasm", "1", "x")
+	liar := w.module("x.wasm", dialecttest.Module{Version: "1", Tools: specs("y"), Manifest: dialecttest.Module{Version: "1", Tools: specs("x")}.Description()})
+	stays := func(when string) {
+		t.Helper()
+		w.apply(liar)
+		w.lists("x")
+		w.says("x.wasm", tool.Ready, "serving the version before (sha256:"+good.Digest[:12]+"…): hutch.manifest does not match what the module says")
+		if got, err := w.text("x", `{}`); err != nil || got != "x{}" {
+			t.Errorf("%s: call = %q, %v", when, got, err)
+		}
+	}
+	w.apply(good)
+	w.Subscribe(func() { t.Error("told of a change") })
+	stays("replaced")
+	stays("again")
+	old = good.Digest
+	w.start()
+	stays("after a restart")
+	w.cache = t.TempDir()
+	w.start()
+	stays("after a restart that knows nothing")
+}
+
+// What was listed by its manifest alone, in another place, is asked once it replaces
+// something; that it cannot be asked now costs nobody anything.
+func TestF06_KnownManifestsAreComparedWhenTheyReplace(t *testing.T) {
+	w := newWorld(t)
+	next := carrying(dialecttest.Module{Version: "1", Tools: specs("x")})
+	w.apply(w.module("x.wasm", next))
+	if len(w.workers.described) != 0 {
+		t.Error("described though the manifest says it all")
+	}
+	good, again := w.offers("x.wasm", "0", "x"), w.module("x.wasm", next)
+	w.apply(good)
+	w.workers.described, w.workers.fail[again.Digest] = nil, abi.Failf(abi.ClassBusy, "no room")
+	w.apply(again)
+	w.says("x.wasm", tool.Ready, "no room")
+	w.lists("x")
+	delete(w.workers.fail, again.Digest)
+	w.workers.described = nil
+	w.Retry(t.Context())
+	w.says("x.wasm", tool.Ready, "")
+	if m := w.Modules()[0]; m.Serving != again.Digest || m.Unconfirmed || len(w.workers.described) != 1 {
+		t.Errorf("serving %.12s, unconfirmed %v, described %v", m.Serving, m.Unconfirmed, w.workers.described)
+	}
+}
+
 // A manifest that says less than the module asks for does not get it past those who
 // would have been asked.
 func TestF06_ManifestThatAsksForLess(t *testing.T) {

@@ -29,23 +29,64 @@ func (r *Registry) confirm(ctx context.Context, m *mount) error {
 		return nil
 	}
 	if def.refuted == nil {
-		said, err := r.describe(ctx, m.module.Name, def.digest)
-		if err != nil && !lastingFailure(err) {
-			return err // says nothing about the manifest: ask again at the next call
-		}
-		if err == nil {
-			err = def.compare(said)
-		}
-		if err == nil {
-			def.confirmed.Store(true)
+		lasting, err := r.prove(ctx, m.module.Name, def)
+		switch {
+		case err == nil:
 			r.remember(def)
 			return nil
+		case !lasting:
+			return err // ask again at the next call
 		}
-		def.refuted = fmt.Errorf("%s does not match what the module says: %w", abi.ManifestSection, err)
+		def.refuted = err
 		r.rememberRefusal(def.digest, def.refuted)
 	}
 	r.condemn(def.digest, def.refuted)
 	return &callError{kind: tool.ErrRejected, text: fmt.Sprintf("module %s: %s", m.module.Name, def.refuted)}
+}
+
+// prove asks the module itself. An error that is not lasting says nothing about the
+// manifest.
+func (r *Registry) prove(ctx context.Context, name string, def *definition) (lasting bool, err error) {
+	said, err := r.describe(ctx, name, def.digest)
+	if err != nil && !lastingFailure(err) {
+		return false, err
+	}
+	if err == nil {
+		err = def.compare(said)
+	}
+	if err != nil {
+		return true, fmt.Errorf("%s does not match what the module says: %w", abi.ManifestSection, err)
+	}
+	def.confirmed.Store(true)
+	return false, nil
+}
+
+// unproven reports whether there is nothing but a manifest yet.
+func (v verdict) unproven() bool { return v.def != nil && !v.def.confirmed.Load() }
+
+// replaces reports whether c would take the place of a version that serves or was
+// accepted. One that does is asked itself before: a manifest that lies must not cost
+// the version that works.
+func replaces(c tool.Candidate, was *entry, pinned string) bool {
+	return was != nil && was.mount != nil && was.mount.def.digest != c.Digest || pinned != "" && pinned != c.Digest
+}
+
+// replacing returns the digests of the candidates that replace something.
+func (r *Registry) replacing(wanted []tool.Candidate) map[string]bool {
+	now, all := r.current.Load(), map[string]bool{}
+	for _, c := range wanted {
+		if replaces(c, now.byKey[keyOf(c)], r.o.Pinned(c)) {
+			all[c.Digest] = true
+		}
+	}
+	return all
+}
+
+// mustProve reports whether a manifest is not enough for the round that lasts.
+func (r *Registry) mustProve(digest string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.round != nil && r.round.prove[digest]
 }
 
 // compare returns how what was said differs from the definition.

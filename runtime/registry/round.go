@@ -16,6 +16,7 @@ type round struct {
 	ctx     context.Context // of what begins while it lasts
 	base    *snapshot       // who had which name when it began
 	waiting map[string]bool // digests without a verdict
+	prove   map[string]bool // digests whose manifest alone is no verdict
 	over    chan struct{}   // closed when nothing is waited for, or by a newer one
 }
 
@@ -23,9 +24,10 @@ type round struct {
 // known of it. The rest is admitted meanwhile. applying is held.
 func (r *Registry) begin(ctx context.Context, wanted []tool.Candidate) (over <-chan struct{}) {
 	unknown := r.recall(wanted)
+	prove := r.replacing(wanted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := &round{ctx: ctx, base: r.current.Load(), waiting: map[string]bool{}, over: make(chan struct{})}
+	next := &round{ctx: ctx, base: r.current.Load(), waiting: map[string]bool{}, prove: prove, over: make(chan struct{})}
 	if r.closed.Load() {
 		close(next.over)
 		return next.over
@@ -50,7 +52,7 @@ func (r *Registry) begin(ctx context.Context, wanted []tool.Candidate) (over <-c
 func (r *Registry) enqueue(unknown []tool.Candidate) {
 	wanted := map[string]tool.Candidate{}
 	for _, c := range unknown {
-		if _, known := r.verdicts[c.Digest]; !known { // not even since it was looked up
+		if !r.settled(c.Digest) { // not even since it was looked up
 			wanted[c.Digest] = c
 			r.round.waiting[c.Digest] = true
 		}
@@ -67,6 +69,12 @@ func (r *Registry) enqueue(unknown []tool.Candidate) {
 		return !fresh || r.admitting[c.Digest]
 	})
 	r.queue = append(r.queue, before...)
+}
+
+// settled reports whether there is a verdict that is enough. mu is held.
+func (r *Registry) settled(digest string) bool {
+	v, known := r.verdicts[digest]
+	return known && !(v.unproven() && r.round.prove[digest])
 }
 
 // fill begins admissions while there is room. mu is held.
@@ -98,7 +106,11 @@ func (r *Registry) admitted(c tool.Candidate, v verdict) {
 		r.retireUnused(c.Digest) // it went meanwhile
 		return
 	}
-	if _, known := r.verdicts[c.Digest]; !known {
+	if v.unproven() && r.round.prove[c.Digest] { // it became a replacement meanwhile
+		r.queue = slices.Insert(r.queue, 0, c)
+		return
+	}
+	if !r.settled(c.Digest) {
 		r.verdicts[c.Digest] = v
 	}
 	r.described = append(r.described, c.Digest)

@@ -113,7 +113,7 @@ func (b *builder) propose(e *entry, was *entry) {
 	}
 	v, known := b.verdicts[e.candidate.Digest]
 	switch {
-	case !known:
+	case !known, v.unproven() && replaces(e.candidate, was, b.o.Pinned(e.candidate)):
 		e.status, e.reason = tool.Held, reasonLoading
 		return
 	case v.err != nil:
