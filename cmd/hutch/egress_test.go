@@ -266,16 +266,17 @@ func TestAskingRefusesOnEveryFace(t *testing.T) {
 			t.Errorf("a rule that asks: %s", got)
 		}
 		s.awaitListed(t, "ask", false)
-		if got := callText(t, c.ClientSession, "ask"); !strings.Contains(got, "Tool not found") {
+		const why = "waits for a person before each call, as the policy says, and nobody can be asked yet: only the operator can allow it, with approval: allow for this tool"
+		if got := callText(t, c.ClientSession, "ask"); got != `tool "ask" `+why {
 			t.Errorf("a tool that asks: %s", got)
 		}
 		if d := s.app.book.Decide(tool.Caller{}, tool.Module{Name: m.Name, Digest: m.Digest, Definitions: m.Definitions}, tool.Spec{Name: "ask"}); d.Status != tool.Held ||
-			!strings.Contains(d.Reason, "asks a person before each call, which cannot be done yet: write approval: allow") {
+			d.Reason != why {
 			t.Errorf("the reason: %+v", d)
 		}
 		for _, args := range [][]string{{"tools", "call", "ask"}, {"tools", "list"}} {
 			out, err := s.command(t, append(args, "--tools", s.tools, "--state", s.app.cfg.State, "--policy", s.app.cfg.Policy)...)
-			if text := fmt.Sprint(out, err); !strings.Contains(text, "asks a person before each call") {
+			if text := fmt.Sprint(out, err); !strings.Contains(text, "waits for a person before each call") {
 				t.Errorf("%s: %s", args, text)
 			}
 		}

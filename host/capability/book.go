@@ -120,10 +120,11 @@ func (b *Book) Shipped(m tool.Module) (Entry, bool) {
 type verdict struct {
 	status tool.Status
 	reason string
+	told   bool
 }
 
 func held(format string, args ...any) *verdict {
-	return &verdict{tool.Held, fmt.Sprintf(format, args...)}
+	return &verdict{status: tool.Held, reason: fmt.Sprintf(format, args...)}
 }
 
 func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decision, Effective) {
@@ -139,7 +140,7 @@ func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decis
 		b.signed(m, entry.Signature), b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),
 	} {
 		if v != nil {
-			return tool.Decision{Status: v.status, Reason: v.reason}, e
+			return tool.Decision{Status: v.status, Reason: v.reason, Told: v.told}, e
 		}
 	}
 	return tool.Decision{Status: tool.Ready}, e
@@ -230,15 +231,20 @@ func (e Entry) forAgent(c tool.Caller) *verdict {
 	return held("for the agents %s alone: add %s to agents in the policy", strings.Join(e.Agents, ", "), shown(c.Agent))
 }
 
-// approved applies what the policy says about calls of the tool.
+// approved applies what the policy says about calls of the tool. Whoever may use the
+// module is told: it is no secret that a person has to allow the tool. The reasons go
+// on after the name of a module or a tool.
 func (e Effective) approved(otherwise Approval) *verdict {
+	reason := ""
 	switch cmp.Or(e.tool.Approval, otherwise) {
 	case Deny:
-		return held("denied by the policy: change approval of this tool, or of defaults, to allow it")
+		reason = "is denied by the policy: only the operator can allow it, with approval: allow for this tool"
 	case Ask:
-		return held("the policy asks a person before each call, which cannot be done yet: write approval: allow for this tool to use it")
+		reason = "waits for a person before each call, as the policy says, and nobody can be asked yet: only the operator can allow it, with approval: allow for this tool"
+	default:
+		return nil
 	}
-	return nil
+	return &verdict{tool.Held, reason, true}
 }
 
 // command is how a person decides about a module.

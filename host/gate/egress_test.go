@@ -122,7 +122,7 @@ func TestEveryKindNeedsItsGrant(t *testing.T) {
 func TestAskAndDenyReachNobody(t *testing.T) {
 	base, entry := server(t, ", approval: ask", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base)), abi.Denied, "not allowed yet")
-	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: ask}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "asks a person before each call, which cannot be done yet")
+	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: ask}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "waits for a person before each call, as the policy says")
 	wants(t, ask(newWorld(t, entry+"    tools: {take: {approval: deny}}\n").begin(), abi.OpHTTP, get(base)), abi.Denied, "denied by the policy")
 	base, entry = server(t, "", func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
 	narrow := entry + "    tools: {take: {grant: {http: [{scheme: http, host: 127.0.0.1, ports: [" + base[strings.LastIndex(base, ":")+1:] + "], approval: ask, allow_private: [127.0.0.1/32]}]}}}\n"

@@ -42,7 +42,7 @@ func TestS1_052_UnknownToolsAreNotFound(t *testing.T) {
 		ctx := within(t)
 		f := newFakeTools()
 		errs := map[string]error{
-			"unknown": tool.NotFound("unknown"), "denied": fmt.Errorf("%w: by policy", tool.ErrDenied),
+			"unknown": tool.NotFound("unknown"), "denied": tool.ErrDenied,
 			"held": fmt.Errorf("%w: run hutch tools approve", tool.ErrHeld), "rejected": tool.ErrRejected,
 		}
 		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
@@ -67,6 +67,8 @@ func TestFailuresAreResultsThatAModelCanRead(t *testing.T) {
 	}{
 		{tool.ErrInvalid, "the arguments do not fit the tool's schema: correct them and call again"},
 		{wrapped(tool.ErrInvalid), "invalid arguments: count is 3, at most 2"},
+		{wrapped(tool.ErrDenied), "denied: count is 3, at most 2"},
+		{tool.ErrDenied, ""},
 		{wrapped(tool.ErrTimeout), "timeout: count is 3, at most 2"},
 		{wrapped(tool.ErrLimit), "limit: count is 3, at most 2"},
 		{wrapped(tool.ErrBusy), "busy: count is 3, at most 2"},

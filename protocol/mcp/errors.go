@@ -13,14 +13,14 @@ import (
 // failures maps what can go wrong with a call to what a host is told, in this
 // order. A failure with a hint is a result that the model reads: the error's
 // own text if it may be shown and says more, else the hint. A failure without
-// one looks like a tool that does not exist, whatever the reason is.
+// either looks like a tool that does not exist, whatever the reason is.
 var failures = []struct {
 	is   error
 	own  bool
 	hint string
 }{
 	{tool.ErrNotFound, false, ""},
-	{tool.ErrDenied, false, ""},
+	{tool.ErrDenied, true, ""},
 	{tool.ErrHeld, false, ""},
 	{tool.ErrRejected, false, ""},
 	{tool.ErrInvalid, true, "the arguments do not fit the tool's schema: correct them and call again"},

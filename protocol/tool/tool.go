@@ -162,4 +162,7 @@ type Module struct {
 type Decision struct {
 	Status Status
 	Reason string
+	// Told: the policy decided so about a tool that the caller may know of. A call
+	// of it is refused with [ErrDenied] and the reason, instead of as unknown.
+	Told bool
 }

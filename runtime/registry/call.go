@@ -19,7 +19,7 @@ import (
 // Apply does meanwhile.
 //
 // A tool that c may not use does not exist for it: the error is that of an
-// unknown name. Arguments must be a JSON object that fits the module's own
+// unknown name, unless the policy tells ([tool.Decision].Told). Arguments must be a JSON object that fits the module's own
 // schema, and reach the guest byte for byte as they came; the error for others
 // says what to change. A result with a declared shape has that shape, and has
 // its JSON as text too if the tool wrote no text.
@@ -30,9 +30,9 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	if r.closed.Load() {
 		return tool.Result{}, &callError{kind: tool.ErrUnavailable, text: "hutch is stopping"}
 	}
-	l := r.find(c, call.Name)
+	l, why := r.find(c, call.Name)
 	if l == nil {
-		return tool.Result{}, tool.NotFound(call.Name)
+		return tool.Result{}, why
 	}
 	defer r.release(l.mount.def.digest)
 	args, err := r.arguments(l, call.Arguments)
@@ -63,16 +63,23 @@ func lineOf(c tool.Caller) string {
 	return strings.Join([]string{c.Face, c.Principal, c.Agent, c.Conversation}, "\x00")
 }
 
-// find returns the tool of that name with one more use of its digest counted,
-// nil if c cannot see one.
-func (r *Registry) find(c tool.Caller, name string) *listed {
+// find returns the tool of that name with one more use of its digest counted, or why
+// c cannot call one.
+func (r *Registry) find(c tool.Caller, name string) (*listed, error) {
 	for {
 		l := r.current.Load().byName[name]
-		if l == nil || r.decide(c, l.mount, l.bound).Status != tool.Ready {
-			return nil
+		if l == nil {
+			return nil, tool.NotFound(name)
+		}
+		switch d := r.decide(c, l.mount, l.bound); {
+		case d.Status == tool.Ready:
+		case d.Told:
+			return nil, &callError{kind: tool.ErrDenied, text: fmt.Sprintf("tool %q %s", l.name, d.Reason)}
+		default:
+			return nil, tool.NotFound(name)
 		}
 		if r.holdLive(l.mount.def.digest) {
-			return l
+			return l, nil
 		}
 		// Swapped out between the two lines: the new snapshot knows.
 	}

@@ -101,6 +101,8 @@ func (policy) Decide(c tool.Caller, m tool.Module, s tool.Spec) tool.Decision {
 		return tool.Decision{Status: tool.Rejected, Reason: "asks for nonsense"}
 	case len(m.Requests) > 0:
 		return tool.Decision{Status: tool.Held, Reason: "asks for something"}
+	case s.Name == "told":
+		return tool.Decision{Status: tool.Held, Reason: "is denied by the policy", Told: true}
 	case c.Agent == "stranger":
 		return tool.Decision{Status: tool.Held, Reason: "not for strangers"}
 	}
@@ -391,6 +393,17 @@ func TestP09_HiddenIsUnknown(t *testing.T) {
 	_, unknown := w.Call(t.Context(), stranger, tool.Call{Name: "search2"})
 	if !errors.Is(hidden, tool.ErrNotFound) || hidden.Error()+"2" != unknown.Error() {
 		t.Errorf("hidden: %v; unknown: %v", hidden, unknown)
+	}
+}
+
+// What the policy decided about a tool alone is said to who may use its module (P09).
+func TestP09_WhatThePolicyTellsIsSaid(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("x.wasm", "1", "search", "told"))
+	w.lists("search")
+	_, err := w.text("told", `{}`)
+	if !errors.Is(err, tool.ErrDenied) || errors.Is(err, tool.ErrNotFound) || err.Error() != `tool "told" is denied by the policy` {
+		t.Errorf("Call = %v", err)
 	}
 }
 
