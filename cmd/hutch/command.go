@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -19,7 +21,8 @@ func newCLI(p program) *cli.App {
 		HelpName:  "hutch",
 		Usage:     "turns a folder of untrusted .wasm files into tools that any agent can use",
 		UsageText: "hutch COMMAND [flags] [arguments]",
-		Description: `Run "hutch help COMMAND" for the flags and examples of a command.
+		Description: `Run "hutch help COMMAND" for the flags and examples of a command,
+and "hutch help policy" for the file that says what modules may do.
 
 examples:
   $ hutch serve
@@ -148,6 +151,9 @@ func unknownCommand(c *cli.Context, commands []*cli.Command) error {
 	path := commandPath(c)
 	name := c.Args().First()
 	err := usagef("no command %s", quoted(strings.Join(append(path, name), " ")))
+	if len(path) == 0 && name == topicPolicy {
+		return err.withHint("hutch help %s", topicPolicy)
+	}
 	if like := likeCommand(commands, name); like != "" {
 		return err.withHint("did you mean \"hutch %s\"?", strings.Join(append(path, like), " "))
 	}
@@ -236,6 +242,10 @@ func runCommand(ctx context.Context, args []string, p program) (err error) {
 		}
 	}()
 	app := newCLI(p)
+	if slices.Equal(args[1:], []string{"help", topicPolicy}) {
+		_, err := io.WriteString(p.stdout, policyHelp())
+		return err
+	}
 	line, help := arrange(app, args[1:])
 	if help {
 		return printHelp(p.stdout, app, line)

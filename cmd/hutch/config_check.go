@@ -32,7 +32,7 @@ every key there is, as a file that works:
 ` + settingsHelp() + `
 
 by their flags alone: --dev
-what tools may do stands in the policy file
+what tools may do stands in the policy file: see "hutch help policy"
 
 examples:
   $ hutch config check hutch.yaml
