@@ -214,6 +214,42 @@ func TestF09_BytesThatWereReplaced(t *testing.T) {
 	}
 }
 
+// A file that was broken before a restart does not take its tools away: the version
+// that served does so from the kept bytes, which stay however long that lasts.
+func TestBrokenBeforeARestart(t *testing.T) {
+	good := noteModule("1", "Notes.", "one", nil)
+	for _, tt := range []struct {
+		name string
+		bad  []byte
+	}{
+		{"half a copy", good[:len(good)/2]},
+		{"another format", []byte("#!/bin/sh\n")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := startServe(t, nil)
+			defer func() { s.end(t) }()
+			s.drop(t, "note.wasm", good)
+			s.awaitServing(t, "note.wasm")
+			s.drop(t, "note.wasm", tt.bad)
+			for _, when := range []string{"after a restart", "after a day, and a restart"} {
+				s = s.again(t)
+				m := s.awaitReason(t, "note.wasm", "serving the version before")
+				got, err := s.call(t.Context(), "note", map[string]any{})
+				if err != nil || !strings.Contains(got, "one") || m.Status != tool.Ready {
+					t.Errorf("%s: %s, %v; %s: %s", when, got, err, m.Status, m.Reason)
+				}
+				yesterday := time.Now().Add(-25 * time.Hour)
+				kept, err := filepath.Glob(filepath.Join(state{s.app.cfg.State}.modules(), hexDigest(good)+"*"))
+				if err != nil || len(kept) != 1 {
+					t.Fatalf("kept: %q, %v", kept, err)
+				}
+				must(t, os.Chtimes(kept[0], yesterday, yesterday))
+				s.app.prune()
+			}
+		})
+	}
+}
+
 func hexDigest(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
