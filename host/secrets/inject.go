@@ -37,13 +37,16 @@ type Injection struct {
 // and in whatever form: a guest never has one to send. And it refuses the
 // placeholder of a granted secret in the body, where no rule can put a value.
 func (v *Vault) Prepare(rules []capability.SecretRule, out Outbound) (*Injection, error) {
-	v.refresh()
+	v.look()
 	i := &Injection{vault: v, rules: rules, used: map[string]bool{}}
 	if err := i.scan("URL", []byte(out.URL)); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.Header)) {
-		for _, text := range append([]string{name}, out.Header[name]...) {
+		if err := i.scan("header", []byte(name)); err != nil {
+			return nil, err
+		}
+		for _, text := range out.Header[name] {
 			if err := i.scan("header", []byte(text)); err != nil {
 				return nil, err
 			}
@@ -89,6 +92,7 @@ func (i *Injection) Used() []string { return slices.Sorted(maps.Keys(i.used)) }
 // the placeholder, with text around it if it wants to. Errors are
 // [*capability.Refusal].
 func (i *Injection) Apply(u *url.URL, h http.Header) error {
+	i.vault.look() // a redirect may come long after Prepare
 	origin := originOf(u)
 	if !i.began {
 		i.began, i.origin = true, origin
@@ -101,7 +105,7 @@ func (i *Injection) Apply(u *url.URL, h http.Header) error {
 	if err := misplaced(u); err != nil {
 		return err
 	}
-	rules := slices.DeleteFunc(slices.Clone(i.rules), func(r capability.SecretRule) bool { return !about(r, u) })
+	rules := rulesFor(i.rules, func(r capability.SecretRule) bool { return about(r, u) })
 	if err := i.fillHeader(u, h, rules); err != nil {
 		return err
 	}
@@ -272,7 +276,7 @@ func (i *Injection) withoutPlaceholder(place, text string, rules []capability.Se
 		return text, nil
 	}
 	for _, r := range rules {
-		if value, ok := i.vault.Get(r.Name); ok && text == r.Prefix+value.Reveal() && i.used[r.Name] {
+		if value, ok := i.vault.known(r.Name); ok && text == r.Prefix+value.Reveal() && i.used[r.Name] {
 			return text, nil
 		}
 	}
@@ -282,7 +286,7 @@ func (i *Injection) withoutPlaceholder(place, text string, rules []capability.Se
 // value returns the value that r puts in. It is no text that would end the line of
 // a header.
 func (i *Injection) value(r capability.SecretRule) (string, error) {
-	value, ok := i.vault.Get(r.Name)
+	value, ok := i.vault.known(r.Name)
 	if !ok || value.Reveal() == "" {
 		return "", &capability.Refusal{Code: abi.Unavailable, Text: fmt.Sprintf(
 			"the secret %s is not set; the operator sets it with: hutch secrets set %s", r.Name, r.Name)}

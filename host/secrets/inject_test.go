@@ -2,14 +2,18 @@ package secrets_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/secrets"
@@ -263,9 +267,6 @@ func TestS20_EmptyIsUnset(t *testing.T) {
 	if _, ok := v.Get("slack"); ok || len(v.Names()) != 0 {
 		t.Errorf("Names = %v", v.Names())
 	}
-	if value, err := v.Expand("secret://slack"); !errors.Is(err, secrets.ErrUnset) || value.Reveal() != "" {
-		t.Errorf("Expand: %v", err)
-	}
 	for _, tt := range []injection{
 		{header: http.Header{}, rules: []capability.SecretRule{{Name: "slack", Header: "X-Signature", Host: "slack.test"}}},
 		{header: http.Header{"X-Signature": {"secret://slack"}}, rules: []capability.SecretRule{{Name: "slack", Header: "X-Signature", Host: "slack.test"}}},
@@ -299,23 +300,44 @@ func TestRevokedSecretIsNotInjected(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
-	v := testVault(t)
-	for _, tt := range []struct{ text, want, name string }{
-		{"plain", "plain", ""},
-		{"secret://slack", "xoxb-0123456789", "slack"},
-		{"Bearer secret://slack!", "Bearer xoxb-0123456789!", "slack"},
-		{"secret://slack/secret://github_token", "xoxb-0123456789/ghp_0123456789abcdef", "slack,github_token"},
-		{"secret://", "secret://", ""},
-	} {
-		got, err := v.Expand(tt.text)
-		if err != nil || got.Reveal() != tt.want || got.Name() != tt.name {
-			t.Errorf("Expand(%q) = %q called %q, %v", tt.text, got.Reveal(), got.Name(), err)
+// What another process writes counts for requests 50 ms later at the latest; what this
+// one writes, at once.
+func TestInjectionLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := put(t, "github_token=first-value\n")
+		v := open(t, secrets.Options{File: file})
+		sends := func(when, want string) {
+			t.Helper()
+			rules := []capability.SecretRule{{Name: "github_token", Header: "X-Token", Host: "a.test"}}
+			got, err := inject(t, v, injection{url: "https://a.test/", header: http.Header{}, rules: rules})
+			if text := fmt.Sprint(got, err); !strings.Contains(text, want) {
+				t.Errorf("%s: %s, want %s", when, text, want)
+			}
 		}
-	}
-	if _, err := v.Expand("secret://none"); !errors.Is(err, secrets.ErrUnset) || err.Error() != "none: the secret is not set" {
-		t.Errorf("Expand: %v", err)
-	}
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sends("as it was", "first-value")
+		write("github_token=second-value\n")
+		time.Sleep(49 * time.Millisecond)
+		sends("looked at a moment ago", "first-value")
+		time.Sleep(time.Millisecond)
+		sends("set elsewhere", "second-value")
+		write("")
+		time.Sleep(50 * time.Millisecond)
+		sends("removed elsewhere", "the secret github_token is not set")
+		set(t, v, "github_token", "third-value")
+		sends("set here", "third-value")
+		if err := v.Remove("github_token"); err != nil {
+			t.Fatal(err)
+		}
+		sends("removed here", "the secret github_token is not set")
+	})
+}
+
+func TestPlaceholders(t *testing.T) {
 	if got := secrets.Placeholders("secret://b secret://a,secret://b-c secret://_x secret://b"); !slices.Equal(got, []string{"b", "a", "b-c"}) {
 		t.Errorf("Placeholders = %q", got)
 	}

@@ -1,7 +1,6 @@
 package secrets
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -29,23 +28,4 @@ func Placeholders(text string) (names []string) {
 		}
 	}
 	return names
-}
-
-// Expand returns a text of the host's own configuration with the values that its
-// placeholders stand for. It is not for what a guest reads or writes: see
-// [Vault.Prepare]. The error names a secret that is not set.
-func (v *Vault) Expand(text string) (Value, error) {
-	names := Placeholders(text)
-	values := map[string]Value{}
-	for _, name := range names {
-		value, ok := v.Get(name)
-		if !ok {
-			return Value{}, fmt.Errorf("%s: %w", name, ErrUnset)
-		}
-		values[name] = value
-	}
-	expanded := placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		return values[strings.TrimPrefix(found, scheme)].Reveal()
-	})
-	return Hide(strings.Join(names, ","), expanded), nil
 }

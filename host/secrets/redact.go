@@ -20,6 +20,9 @@ func (v *Vault) Redactor() *Redactor { return &Redactor{v} }
 
 // Text returns text with [redacted:NAME] for each value, and how many there were.
 func (r *Redactor) Text(text string) (string, int) {
+	if len(text) < MinValue {
+		return text, 0
+	}
 	clean, n := r.Bytes([]byte(text))
 	if n == 0 {
 		return text, 0

@@ -61,9 +61,14 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// recheck is how long a redactor trusts that no file has changed. Everything else
-// looks at once.
-const recheck = time.Second
+// How long it is trusted that no file has changed: by a redactor, and by what puts
+// values into requests, so that what another process sets or removes counts within
+// that time. What this process writes counts at once. Everything else looks each time:
+// a look is several system calls, more than the rest of a small request.
+const (
+	recheck       = time.Second
+	recheckInject = 50 * time.Millisecond
+)
 
 // maxRetired is how many values that were removed or replaced are still redacted:
 // an answer that is under way may have them.
@@ -222,13 +227,21 @@ func (v *Vault) refresh() {
 	v.refreshLocked()
 }
 
+// look refreshes what was not looked at for a while.
+func (v *Vault) look() {
+	age := time.Now().UnixNano() - v.checked.Load()
+	if age < 0 || age >= int64(recheckInject) { // a clock may be set back
+		v.refresh()
+	}
+}
+
 func (v *Vault) refreshLocked() {
-	changed := false
+	began, changed := time.Now().UnixNano(), false
 	for _, d := range v.files {
 		changed = d.refresh() || changed
 	}
 	if !changed {
-		v.checked.Store(time.Now().UnixNano())
+		v.checked.Store(began)
 		return
 	}
 	before := v.live.Load().err
@@ -239,10 +252,17 @@ func (v *Vault) refreshLocked() {
 
 // Get returns a secret as it is now.
 func (v *Vault) Get(name string) (Value, bool) {
+	if _, ok := v.env[envName(name)]; !ok {
+		v.refresh()
+	}
+	return v.known(name)
+}
+
+// known returns a secret as it was when the files were looked at.
+func (v *Vault) known(name string) (Value, bool) {
 	if value, ok := v.env[envName(name)]; ok {
 		return value.named(name), true
 	}
-	v.refresh()
 	h, ok := v.live.Load().values[name]
 	return h.value, ok
 }
