@@ -121,7 +121,7 @@ func (c *Client) guestHeader(in map[string][]string) (http.Header, *Refused) {
 		}
 		key := http.CanonicalHeaderKey(name)
 		if !c.request.has(key) {
-			return nil, deny("header %s: not one of those that a tool may set; an operator can add it", key)
+			return nil, deny("header %s: not one of those that a tool may set; a secret may go into others, by a rule of its grant", key)
 		}
 		if slices.ContainsFunc(in[name], isNotPlain) {
 			return nil, invalid("header %s: its value has something else than printable ASCII and tabs", key)
