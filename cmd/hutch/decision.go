@@ -100,9 +100,9 @@ func (d decision) edit(file string, text []byte) ([]byte, error) {
 		}
 		return capability.SetConfig(file, text, d.Module, d.Config)
 	}
-	given, err := capability.Parse("the decision", []byte(d.Policy))
+	given, err := capability.Parse(d.Module, []byte(d.Policy))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: this cannot be granted: %s", quoted(d.Module), findingOf(err))
 	}
 	next, ok := given.Entry(d.Module)
 	if names := given.Modules(); !ok || len(names) != 1 || !next.Decided {

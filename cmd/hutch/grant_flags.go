@@ -114,10 +114,10 @@ func reachableRule(r capability.HTTPRule) (capability.HTTPRule, error) {
 	} else if r.Host == "localhost" {
 		private.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("::1/128")}
 	}
-	if private.AllowPrivate != nil && checkGrant(capability.Grant{HTTP: []capability.HTTPRule{private}}) == nil {
-		return private, nil
+	if private.AllowPrivate == nil {
+		return r, err
 	}
-	return r, err
+	return private, checkGrant(capability.Grant{HTTP: []capability.HTTPRule{private}})
 }
 
 // checkGrant says what is wrong with a grant, as a policy file would.

@@ -138,7 +138,25 @@ func (pr *proposal) give(ctx context.Context, f grantFlags, who *terminal) (err 
 		}
 		pr.config = withoutSecrets(pr.config, pr.grant)
 	}
+	if err := pr.giveable(); err != nil {
+		return err
+	}
 	return pr.worthwhile()
+}
+
+// giveable leaves out what no policy may say, allows the addresses that are written
+// out, and notes both.
+func (pr *proposal) giveable() error {
+	given, why := sayable(pr.grant)
+	if len(why) > 0 && len(given.Kinds()) == 0 {
+		return fmt.Errorf("nothing that %s asks for can be given: %s", quoted(pr.module.Name), strings.Join(why, "; "))
+	}
+	for _, w := range why {
+		pr.notes = append(pr.notes, "this cannot be given: "+w)
+	}
+	pr.grant = given
+	pr.notes = append(pr.notes, ownNetwork(pr.entry.Grant, given)...)
+	return nil
 }
 
 // name adds what flags name.
