@@ -166,6 +166,9 @@ func (pr *proposal) name(f grantFlags) error {
 		if err != nil {
 			return err
 		}
+		if r.Methods, err = pr.methods(spec, r); err != nil {
+			return err
+		}
 		if err := pr.add(flagHTTP, spec, capability.Grant{HTTP: []capability.HTTPRule{r}}); err != nil {
 			return err
 		}
@@ -183,10 +186,38 @@ func (pr *proposal) name(f grantFlags) error {
 			return err
 		}
 	}
+	if asks := pr.now.asks.KV; f.kv > 0 && asks != nil && asks.Max > 0 && f.kv > asks.Max {
+		return pr.neverCounts(flagKV, formatSize(f.kv), "more than "+formatSize(asks.Max))
+	}
 	if f.kv > 0 {
 		return pr.add(flagKV, formatSize(f.kv), capability.Grant{KV: &capability.KVRule{Max: f.kv}})
 	}
 	return nil
+}
+
+// methods are those that a rule which was named gives: of the ones that go without
+// saying what the module asks for. One that it never asks for is not named in vain.
+func (pr *proposal) methods(spec string, r capability.HTTPRule) ([]string, error) {
+	asked := pr.now.asks.Methods(r)
+	useless := func(method string) bool { return !slices.Contains(asked, method) }
+	if never := slices.DeleteFunc(slices.Clone(r.Methods), func(m string) bool { return !useless(m) }); len(never) > 0 {
+		return nil, pr.neverCounts(flagHTTP, spec, strings.Join(never, ", "))
+	}
+	if len(r.Methods) > 0 || !useless("GET") && !useless("HEAD") {
+		return r.Methods, nil
+	}
+	some := slices.DeleteFunc([]string{"GET", "HEAD"}, useless)
+	if len(some) == 0 {
+		return nil, pr.neverCounts(flagHTTP, spec, "GET, HEAD")
+	}
+	return some, nil
+}
+
+// neverCounts refuses to give what the module could not use, with what it asks for.
+func (pr *proposal) neverCounts(flag, spec, what string) error {
+	return hinted(fmt.Errorf("--%s %s: %s does not ask for that, so it could never use it: %s; it asks for: %s",
+		flag, quoted(spec), quoted(pr.module.Name), what, strings.Join(orNothing(pr.now.asks.Lines()), "; ")),
+		"hutch tools diff %s", shellWord(pr.module.Name))
 }
 
 // impliedSecrets are those for which a configuration that is set has placeholders.
@@ -211,8 +242,7 @@ func (pr *proposal) add(flag, spec string, more capability.Grant) error {
 		}
 	}
 	if never := asks.Unasked(more); len(never) > 0 {
-		return hinted(fmt.Errorf("--%s %s: %s does not ask for that, so it could never use it: %s", flag, quoted(spec), quoted(pr.module.Name), strings.Join(never, ", ")),
-			"hutch tools diff %s", shellWord(pr.module.Name))
+		return pr.neverCounts(flag, spec, strings.Join(never, ", "))
 	}
 	pr.grant = pr.grant.Plus(more)
 	return nil

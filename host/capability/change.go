@@ -130,11 +130,29 @@ func (r HTTPRule) replaces(old HTTPRule) bool {
 	return r.covers(old) && old.Approval != Deny && (old.Approval != Ask || old.Host == r.Host)
 }
 
+// openTo reports whether a request leaves open where to, and is about some method
+// of a rule.
+func (r HTTPRule) openTo(rule HTTPRule) bool {
+	return r.open() && (len(r.Methods) == 0 || intersect(r.Methods, rule.methods()))
+}
+
+// Methods returns the methods with which a module that asks for g could use a rule,
+// whichever the rule itself names.
+func (g Grant) Methods(rule HTTPRule) []string {
+	return slices.DeleteFunc(knownMethods(), func(method string) bool {
+		return !slices.ContainsFunc(g.HTTP, func(q HTTPRule) bool {
+			one := rule
+			one.Methods = []string{method}
+			return q.openTo(one) || q.meets(one)
+		})
+	})
+}
+
 // Unasked returns what a grant gives that a module which asks for g can never use,
 // each right on a line: no grant counts without a request.
 func (g Grant) Unasked(granted Grant) (never []string) {
 	for _, r := range granted.HTTP {
-		if !slices.ContainsFunc(g.HTTP, func(q HTTPRule) bool { return q.open() || q.meets(r) }) {
+		if !slices.ContainsFunc(g.HTTP, func(q HTTPRule) bool { return q.openTo(r) || q.meets(r) }) {
 			never = append(never, r.String())
 		}
 	}

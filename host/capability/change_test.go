@@ -105,6 +105,15 @@ func TestUnasked(t *testing.T) {
       secrets: [{name: n, header: X, host: a.test}, {name: n, header: X, host: c.test}, {name: m, header: Y, host: a.test}], kv: {}, tool: [t, u], tracker: ["tasks:read"], fs: [{path: /a, mode: ro}]}`)
 	want := []string{"http GET, HEAD https://c.test", "http GET, HEAD https://x.b.test", "secret n as header X to c.test",
 		"secret m as header Y to a.test", "kv", "tracker tasks:read", "tool u", "fs /a ro"}
+	limited := requestsOf(t, map[string]string{"http": `[{"methods":["GET"]},{"host":"a.test","methods":["PUT","DELETE"]},{"reason":"x","methods":["HEAD"]}]`})
+	if got := limited.Unasked(grantOf(t, `{http: [{host: a.test}, {host: a.test, methods: [POST]}, {host: b.test, methods: [PUT]}]}`)); !slices.Equal(got, []string{"http POST https://a.test", "http PUT https://b.test"}) {
+		t.Errorf("with methods: %q", got)
+	}
+	for host, want := range map[string]string{"a.test": "GET HEAD PUT DELETE", "b.test": "GET HEAD"} {
+		if got := strings.Join(limited.Methods(HTTPRule{Host: host}), " "); got != want {
+			t.Errorf("methods for %s: %s, want %s", host, got, want)
+		}
+	}
 	if got := asks.Unasked(granted); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
