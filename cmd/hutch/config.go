@@ -133,7 +133,7 @@ func timeoutFlag() cli.Flag {
 func loadConfig(c *cli.Context, p program) (Config, error) {
 	cfg, wrong := gatherConfig(c, p)
 	if len(wrong) > 0 {
-		return Config{}, tellFirst(wrong)
+		return Config{}, tellFirst(wrong, configFile(c, p))
 	}
 	if cfg.Log != "" && takes(c, flagLog) {
 		if err := c.Set(flagLog, cfg.Log); err != nil {
@@ -148,11 +148,14 @@ func takes(c *cli.Context, name string) bool { return c.Value(name) != nil }
 
 // tellFirst is the error for a command that cannot start: the first mistake, and how
 // all are seen.
-func tellFirst(wrong []error) error {
+func tellFirst(wrong []error, file string) error {
 	if len(wrong) == 1 {
 		return wrong[0]
 	}
-	return usagef("%w (and %d more)", wrong[0], len(wrong)-1).withHint("see all of them with \"hutch config check\"")
+	if file != "" {
+		file = " " + shellWord(file)
+	}
+	return usagef("%w (and %d more)", wrong[0], len(wrong)-1).withHint("see all of them with \"hutch config check%s\"", file)
 }
 
 // gatherConfig takes what all sources say, and returns everything that is wrong with

@@ -294,7 +294,7 @@ func runConfigShow(c *cli.Context, p program) error {
 	}
 	cfg, wrong := gatherConfig(c, p)
 	if len(wrong) > 0 {
-		return tellFirst(wrong)
+		return tellFirst(wrong, configFile(c, p))
 	}
 	var failed error
 	text := nested(settings(), "", func(s setting, indent string) string {

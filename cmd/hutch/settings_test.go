@@ -144,7 +144,7 @@ func TestSecretPlaces(t *testing.T) {
 // The first mistake is told, and how to see the others.
 func TestSeveralMistakes(t *testing.T) {
 	_, err := readConfig(t, "tolls: a\nlimits: {memory: 1, queue: 0}\n", map[string]string{"HUTCH_TOLLS": "x"})
-	if err == nil || !strings.HasPrefix(err.Error(), "hutch.yaml:1: tolls: no such key") || !strings.HasSuffix(err.Error(), " (and 3 more)") || hintOf(err) != `see all of them with "hutch config check"` {
+	if err == nil || !strings.HasPrefix(err.Error(), "hutch.yaml:1: tolls: no such key") || !strings.HasSuffix(err.Error(), " (and 3 more)") || hintOf(err) != `see all of them with "hutch config check hutch.yaml"` {
 		t.Errorf("%v; %s", err, hintOf(err))
 	}
 }
