@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/host/capability"
 )
@@ -32,7 +36,7 @@ func checkPolicy(_ context.Context, who patient) []finding {
 }
 
 // checkSecrets says whether secrets can be used, and how many there are.
-func checkSecrets(_ context.Context, who patient) (all []finding) {
+func checkSecrets(ctx context.Context, who patient) (all []finding) {
 	for _, m := range who.cfg.secretMistakes(who.p) {
 		do := m.Do
 		if do == "" && m.Where != "" {
@@ -48,5 +52,22 @@ func checkSecrets(_ context.Context, who patient) (all []finding) {
 	if file := who.cfg.Secrets.File; !isThere(file) {
 		found += "; " + file + " is not there"
 	}
-	return []finding{{"secrets", verdictOK, found, ""}}
+	k := keeper{cfg: who.cfg, vault: vault, say: &voice{w: io.Discard}}
+	return append([]finding{{"secrets", verdictOK, found, ""}}, k.unset(ctx, who.p)...)
+}
+
+// unset warns of secrets that a module was granted and that nobody has set, as whoever
+// owns the state folder sees it.
+func (k keeper) unset(ctx context.Context, p program) (all []finding) {
+	known, _, err := k.ownersSecrets(ctx)
+	if err != nil {
+		known = k.vault.Names()
+	}
+	users := k.users(p)
+	for _, name := range slices.Sorted(maps.Keys(users)) {
+		if _, set := keptIn(known, name); !set {
+			all = append(all, finding{"secrets", verdictWarn, fmt.Sprintf("%s is not set, and %s may use it", name, strings.Join(users[name], ", ")), "hutch secrets set " + name})
+		}
+	}
+	return all
 }

@@ -57,7 +57,7 @@ func secretsSetCommand(p program) *cli.Command {
 		Name:      "set",
 		Usage:     "set a secret, or replace it",
 		UsageText: "hutch secrets set NAME [flags]",
-		Flags: append(secretFlags(), &cli.BoolFlag{Name: flagEncrypt,
+		Flags: append(secretFlags(), jsonFlag("where it is"), &cli.BoolFlag{Name: flagEncrypt,
 			Usage: "keep it in the encrypted file alone; makes the file that --identity names if there is none yet"}),
 		Action: func(c *cli.Context) error { return runSecretsSet(c, p) },
 		Description: `The value is typed where it is not shown, or read from standard input if that is no terminal; one line
@@ -103,11 +103,6 @@ func runSecretsSet(c *cli.Context, p program) error {
 		return err
 	}
 	name := c.Args().First()
-	if c.Bool(flagEncrypt) {
-		if err := makeIdentity(c, p); err != nil {
-			return err
-		}
-	}
 	k, err := openKeeper(c, p)
 	if err != nil {
 		return err
@@ -125,13 +120,16 @@ func runSecretsSet(c *cli.Context, p program) error {
 	}
 	put := k.vault.Set
 	if c.Bool(flagEncrypt) {
+		if err := k.makeIdentity(p); err != nil {
+			return err
+		}
 		put = k.vault.Encrypt
 	}
 	if err := put(name, value); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	source, _ := keptIn(k.vault.Names(), name)
-	if _, err := fmt.Fprintf(c.App.Writer, "set %s in the %s\n", name, source); err != nil {
+	if err := tellSecret(c, secretChange{Name: name, Set: true, Source: source}, fmt.Sprintf("set %s in the %s\n", name, source)); err != nil {
 		return err
 	}
 	if k.compareWithOwner(c.Context, name, source); len(k.users(p)[name]) == 0 {
@@ -140,33 +138,55 @@ func runSecretsSet(c *cli.Context, p program) error {
 	return nil
 }
 
+// wasAValue is what to do for who typed a secret where it is seen.
+const wasAValue = "if one was a value, replace it where it is from; then: hutch secrets set NAME"
+
 // wantSecretName refuses what is no name, and never repeats it: it may be a value.
 func wantSecretName(c *cli.Context, does string) error {
 	if c.NArg() > 1 {
 		return usagef("secrets %s takes the NAME of a secret alone: %d arguments given, which other processes can read and the shell remembers", does, c.NArg()).
-			withHint("if one was a value, replace it where it is from; then: hutch secrets set NAME")
+			withHint("%s", wasAValue)
 	}
 	if err := wantArgs(c, 1, 1, "the NAME of a secret"); err != nil {
 		return err
 	}
 	if err := secrets.CheckName(c.Args().First()); err != nil {
+		if strings.Contains(c.Args().First(), "=") {
+			return usagef("%w: a value behind a = could be read by other processes, and the shell remembers it", err).withHint("%s", wasAValue)
+		}
 		return usagef("%w", err)
 	}
 	return nil
 }
 
 // makeIdentity makes the identity that was named if there is none, and nothing yet
-// that another one has to open.
-func makeIdentity(c *cli.Context, p program) error {
-	cfg, err := loadConfig(c, p)
-	if err != nil || cfg.Secrets.AgeIdentity == "" || isThere(cfg.Secrets.AgeIdentity) || isThere(cfg.Secrets.AgeFile) {
+// that another one has to open. It does so when there is a value to be kept.
+func (k *keeper) makeIdentity(p program) (err error) {
+	f := k.cfg.Secrets
+	if f.AgeIdentity == "" || isThere(f.AgeIdentity) || isThere(f.AgeFile) {
+		return nil
+	}
+	if err := secrets.NewIdentity(f.AgeIdentity); err != nil {
 		return err
 	}
-	if err := secrets.NewIdentity(cfg.Secrets.AgeIdentity); err != nil {
-		return err
+	k.say.line("made the identity %s, which opens the encrypted secrets: keep it elsewhere than copies of them", quoted(f.AgeIdentity))
+	k.vault, err = openVault(k.cfg, p, slog.New(slog.DiscardHandler))
+	return err
+}
+
+// secretChange is what "hutch secrets set --json" and "remove --json" print.
+type secretChange struct {
+	Name   string         `json:"name"`
+	Set    bool           `json:"set"`
+	Source secrets.Source `json:"source"` // empty if it is not set
+}
+
+func tellSecret(c *cli.Context, change secretChange, text string) error {
+	if c.Bool(flagJSON) {
+		return printJSON(c.App.Writer, change)
 	}
-	(&voice{w: c.App.ErrWriter}).line("made the identity %s, which opens the encrypted secrets: keep it elsewhere than copies of them", quoted(cfg.Secrets.AgeIdentity))
-	return nil
+	_, err := io.WriteString(c.App.Writer, text)
+	return err
 }
 
 func isThere(path string) bool {
@@ -233,7 +253,7 @@ func secretsRemoveCommand(p program) *cli.Command {
 		Name:      "remove",
 		Usage:     "take a secret away",
 		UsageText: "hutch secrets remove NAME [flags]",
-		Flags:     secretFlags(),
+		Flags:     append(secretFlags(), jsonFlag("what was removed")),
 		Action:    func(c *cli.Context) error { return runSecretsRemove(c, p) },
 		Description: `It is taken out of all files. A hutch that runs refuses the next call that needs it; its value is still
 taken out of what tools say until that hutch ends.
@@ -259,7 +279,7 @@ func runSecretsRemove(c *cli.Context, p program) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	if _, err := fmt.Fprintf(c.App.Writer, "removed %s\n", name); err != nil {
+	if err := tellSecret(c, secretChange{Name: name}, "removed "+name+"\n"); err != nil {
 		return err
 	}
 	k.compareWithOwner(c.Context, name, "")

@@ -55,7 +55,7 @@ func runSecretsList(c *cli.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	known, _, err := k.ownersSecrets(c.Context)
+	known, who, err := k.ownersSecrets(c.Context)
 	if errors.Is(err, owner.ErrGone) {
 		known, err = k.vault.Names(), nil
 	}
@@ -66,15 +66,38 @@ func runSecretsList(c *cli.Context, p program) error {
 		k.say.line("warning: %s", m)
 	}
 	rows := listSecrets(known, k.users(p))
+	unknown := k.unknownTo(known)
+	if len(unknown) > 0 {
+		k.say.line("warning: %v does not have what is in the encrypted file: %s", who, strings.Join(unknown, ", "))
+		k.say.line("hint: %s", k.cfg.restarted())
+	}
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, rows)
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && len(unknown) == 0 {
 		k.say.line("no secrets")
 		k.say.line("hint: hutch secrets set NAME sets one")
 		return nil
 	}
 	return printSecrets(c.App.Writer, rows)
+}
+
+// unknownTo are the encrypted secrets that whoever owns the state folder does not have.
+func (k keeper) unknownTo(known []secrets.Listed) (names []string) {
+	for _, s := range k.vault.Names() {
+		if _, has := keptIn(known, s.Name); !has && s.Source == secrets.AgeFile {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// restarted is how a hutch that runs gets to open the encrypted secrets.
+func (cfg Config) restarted() string {
+	if cfg.Secrets.AgeIdentity == "" {
+		return "start it again with " + envPassphrase + " set as here"
+	}
+	return "start it again with --" + flagIdentity + " " + shellWord(cfg.Secrets.AgeIdentity)
 }
 
 // secretFile is the path of a source that is one.
@@ -243,6 +266,9 @@ func (k keeper) compareWithOwner(ctx context.Context, name string, wanted secret
 		k.say.line("warning: %v has %s from its environment, which goes first", who, name)
 	case "":
 		k.say.line("warning: %v does not have %s: it keeps secrets elsewhere, or cannot open them", who, name)
+		if wanted == secrets.AgeFile {
+			k.say.line("hint: %s", k.cfg.restarted())
+		}
 	default:
 		k.say.line("warning: %v has %s from its %s", who, name, found)
 	}

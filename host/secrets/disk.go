@@ -72,6 +72,14 @@ func writePrivate(path string, raw []byte) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
+// removePrivate removes a file for good; that there is none is no error.
+func removePrivate(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return withoutPath(err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
 // How long a writer waits for another process to finish writing.
 const (
 	lockPatience = 10 * time.Second

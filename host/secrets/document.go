@@ -233,6 +233,9 @@ func (d *document) edit(raw []byte, name, value string) (next []byte, found bool
 	if _, err := readLines(b.Bytes()); err != nil {
 		return nil, at >= 0, err
 	}
+	if b.Len() == 0 && d.source == AgeFile { // nothing is left that somebody would have to open
+		return nil, at >= 0, nil
+	}
 	if b.Len() > maxFile {
 		return nil, at >= 0, fmt.Errorf("%d bytes of secrets, at most %d are kept", b.Len(), maxFile)
 	}

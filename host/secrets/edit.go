@@ -135,6 +135,9 @@ func (d *document) write(name, value string) (found bool, err error) {
 		if err != nil || value == "" && !had {
 			return err
 		}
+		if next == nil && d.source == AgeFile {
+			return removePrivate(d.path)
+		}
 		return writePrivate(d.path, next)
 	})
 	if err != nil {
