@@ -79,6 +79,9 @@ func (p *player) open(ctx context.Context, m registry.Module) (err error) {
 // prepare has the next call answered from a recording.
 func (p *player) prepare(ctx context.Context, r recording) error {
 	n := gate.Observation{Recording: r.Exchanges, Requested: p.requested, Config: r.Config}
+	if !p.refuses {
+		n.Refusal = "no recording has an answer; hutch test --" + flagRecord + " makes one"
+	}
 	if p.scratch != nil {
 		if err := p.scratch.set(ctx, r.Values); err != nil {
 			return err

@@ -73,6 +73,8 @@ type Observation struct {
 	Requested capability.Grant
 	// Config answers what is read with config_get.
 	Config map[string]string
+	// Refusal is why what nothing answers is refused; empty is that nothing is granted.
+	Refusal string
 }
 
 // Observer stands in for a gate while nothing is granted: it does nothing, answers
@@ -82,6 +84,7 @@ type Observer struct {
 	values    abi.Host
 	requested capability.Grant
 	config    map[string]string
+	refusal   string
 
 	mu       sync.Mutex // guards what is below
 	recorded map[string][]Exchange
@@ -93,6 +96,7 @@ type Observer struct {
 // NewObserver returns an observer.
 func NewObserver(n Observation) *Observer {
 	o := &Observer{values: n.Values, requested: n.Requested, config: n.Config, recorded: map[string][]Exchange{}}
+	o.refusal = cmp.Or(n.Refusal, "the call is only observed: nothing is granted")
 	for _, e := range n.Recording {
 		key := exchangeKey(e.Op, e.Request)
 		o.recorded[key] = append(o.recorded[key], e)
@@ -125,7 +129,7 @@ func (o *Observer) Host(ctx context.Context, r abi.Request) abi.Response {
 	case r.Op.Capability() == abi.OpKVGet.Capability() && o.values != nil:
 		response, answered = o.values(ctx, r), true
 	default:
-		response = abi.Refuse(abi.Denied, string(r.Op)+": the call is only observed: nothing is granted")
+		response = abi.Refuse(abi.Denied, string(r.Op)+": "+o.refusal)
 	}
 	a.Answered, a.Code = answered, response.Code
 	o.learn(r, a)
