@@ -91,7 +91,7 @@ func (cfg Config) takeOver(ctx context.Context) (*owner.Owner, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
-	o, err := owner.TakeOver(ctx, st.dir, cfg.ownerInfo(ownerServe), askToLeave)
+	o, err := owner.TakeOver(ctx, st.dir, cfg.ownerInfo(ownerServe), cfg.askToLeave)
 	if errors.Is(err, owner.ErrOwned) {
 		return nil, hinted(fmt.Errorf("state %s: %w", quoted(cfg.State), err), "stop the process that uses it, or use another folder with --%s DIR", flagState)
 	}
@@ -100,9 +100,10 @@ func (cfg Config) takeOver(ctx context.Context) (*owner.Owner, error) {
 
 // askToLeave asks an owner to give its place up. One that only does so for a
 // client of its own will; a server will not.
-func askToLeave(ctx context.Context, c *owner.Client) error {
+func (cfg Config) askToLeave(ctx context.Context, c *owner.Client) error {
 	if c.Owner.Kind == ownerServe {
-		return hinted(fmt.Errorf("%v uses the same state folder", c.Owner), "stop it, or use another folder with --%s DIR", flagState)
+		return hinted(fmt.Errorf("state %s: %v uses it%s", quoted(cfg.State), c.Owner, prefixed(", and serves ", cfg.servedBy(ctx))),
+			"stop it, or use another folder with --%s DIR", flagState)
 	}
 	resp, err := c.Do(ctx, http.MethodPost, yieldPath, nil)
 	if err != nil {
@@ -112,6 +113,18 @@ func askToLeave(ctx context.Context, c *owner.Client) error {
 		return errors.Join(fmt.Errorf("%v does not make room: %s", c.Owner, resp.Status), err)
 	}
 	return nil
+}
+
+// servedBy is the URL of the hutch that owns the state folder; empty if it does not
+// tell.
+func (cfg Config) servedBy(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, pinsPatience)
+	defer cancel()
+	var info owner.Info
+	if err := askOwner(ctx, state{cfg.State}, aboutPath, &info); err != nil || info.Addr == "" {
+		return ""
+	}
+	return "http://" + info.Addr + "/mcp"
 }
 
 // control answers on the owner's socket. leave makes room for another owner; nil

@@ -41,14 +41,14 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := cfg.openFolders(say); err != nil {
-		return err
-	}
 	o, err := cfg.takeOver(c.Context)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Release()) }()
+	if err := cfg.openFolders(say); err != nil {
+		return err
+	}
 	app, err := NewApp(cfg, p, log, true)
 	if err != nil {
 		return err

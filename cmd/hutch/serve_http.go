@@ -29,7 +29,8 @@ const (
 func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	face := mcp.New(a.waiting(), a.mcpOptions())
+	face, info := mcp.New(a.waiting(), a.mcpOptions()), o.Info()
+	info.Addr = l.Addr().String()
 	srv := newServer(base, newHandler(a.cfg, faces{
 		mcp: face.Handler(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
 	}, a.log), a.log)
@@ -37,7 +38,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	watched := launch(func() error { a.Run(watching); return nil })
-	controlled := launch(func() error { return o.Serve(base, a.control(face, o.Info(), nil), a.log) })
+	controlled := launch(func() error { return o.Serve(base, a.control(face, info, nil), a.log) })
 
 	var err error
 	select {

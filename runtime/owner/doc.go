@@ -26,6 +26,9 @@ type Info struct {
 	// Policy is the policy file, absolute.
 	Policy  string    `json:"policy,omitempty"`
 	Started time.Time `json:"started"`
+	// Addr is where it serves agents, as far as it tells; it is not known yet when the
+	// owner announces itself.
+	Addr string `json:"addr,omitempty"`
 	// Socket is where it listens.
 	Socket string `json:"socket"`
 }
