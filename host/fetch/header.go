@@ -121,7 +121,7 @@ func (c *Client) guestHeader(in map[string][]string) (http.Header, *Refused) {
 		}
 		key := http.CanonicalHeaderKey(name)
 		if !c.request.has(key) {
-			return nil, deny("header %s: not one of those that a tool may set; a secret may go into others, by a rule of its grant", key)
+			return nil, deny("header %s: not one of those that a tool may set: allowed are those that say what is sent and wanted, such as Accept, Content-Type or If-Match, and those of well-known services, such as X-Api-Key or X-Request-Id; a secret may go into others, by a rule of its grant: leave it out", key)
 		}
 		if slices.ContainsFunc(in[name], isNotPlain) {
 			return nil, invalid("header %s: its value has something else than printable ASCII and tabs", key)

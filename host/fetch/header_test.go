@@ -146,7 +146,7 @@ func TestS12_OptionsCannotOpenReservedHeaders(t *testing.T) {
 	for _, name := range []string{"Host", "X-Forwarded-For", "Transfer-Encoding", "Content-Length", "Connection", "X-HTTP-Method-Override",
 		"X_Forwarded_For", "Content_Length"} {
 		_, err := c.Do(t.Context(), "m", granted{loopback(t, w.url)}, nil, fetch.Request{URL: w.url, Header: map[string][]string{name: {"1"}}})
-		refusal(t, err, abi.Denied, "not one of those that a tool may set")
+		refusal(t, err, abi.Denied, "not one of those that a tool may set: allowed are ")
 	}
 	_, err := c.Do(t.Context(), "m", granted{loopback(t, w.url)}, nil, fetch.Request{URL: w.url, Header: map[string][]string{"X-Unheard-Of": {"1"}}})
 	if sent := <-w.sent; err != nil || !strings.Contains(sent, "X-Unheard-Of: 1\r\n") {
