@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
 
@@ -15,6 +16,7 @@ func (a *App) logChanges() {
 	defer a.loggedMu.Unlock()
 	before, after := a.logged, a.modules.Modules()
 	a.logged = after
+	a.letGo(before, after)
 	key := func(m registry.Module) string { return m.Source + "\x00" + m.Name }
 	was := map[string]registry.Module{}
 	for _, m := range before {
@@ -46,6 +48,24 @@ func (a *App) logChanges() {
 			a.log.Info("module removed", "module", m.Name, "folder", m.Source, "version", versionOf(m), "tools", toolNames(m))
 		case !there[key(m)]: // nothing of it served, so there are no tools to name
 			a.log.Info("module removed", "module", m.Name, "folder", m.Source, "status", string(m.Status))
+		}
+	}
+}
+
+// letGo drops what is kept for versions that serve no more, or may not any more:
+// connections, and the last lines of their log.
+func (a *App) letGo(before, after []registry.Module) {
+	serving := map[string]registry.Module{}
+	for _, m := range after {
+		if m.Serving != "" {
+			serving[m.Name] = m
+		}
+	}
+	for _, old := range before {
+		now := serving[old.Name]
+		if old.Serving != "" && (now.Serving != old.Serving || old.Status == tool.Ready && now.Status != tool.Ready) {
+			a.logs.Forget(old.Name)
+			a.client.Forget(old.Name)
 		}
 	}
 }

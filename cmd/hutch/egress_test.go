@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +20,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/host/guestlog"
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
@@ -248,6 +251,59 @@ func byExtism(t *testing.T, guest []byte, targets []string) []apiAnswer {
 		must(t, json.Unmarshal([]byte(result.Content[0].Text), &all[i]))
 	}
 	return all
+}
+
+// S21: a module that is replaced, revoked or removed leaves neither a connection nor
+// its log to what comes by its name.
+func TestS21_ModulesThatGoLeaveNoConnection(t *testing.T) {
+	closed := make(chan struct{}, 10)
+	api := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	api.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	api.Start()
+	s := startServe(t, developing)
+	defer s.end(t)
+	defer api.Close()
+	used := func() {
+		t.Helper()
+		s.decideAll(t, letting(s.awaitServing(t, "one.wasm"), reach(t, api.URL, "")))
+		s.awaitListed(t, "one", true)
+		if got, err := s.call(t.Context(), "one", map[string]any{}); err != nil || !strings.Contains(got, "200") {
+			t.Fatalf("%s, %v", got, err)
+		}
+		select {
+		case <-closed:
+			t.Error("the connection is closed while the module serves")
+		default:
+		}
+		lines := s.app.logs.Call(guestlog.Head{Module: "one.wasm"}, s.app.cfg.Limits.Call)
+		lines.Write(abi.Info, "a line")
+		lines.Close()
+	}
+	gone := func(how string) {
+		t.Helper()
+		select {
+		case <-closed:
+		case <-time.After(patientFor):
+			t.Errorf("%s: the connection stays", how)
+		}
+		if left := s.app.logs.Tail("one.wasm", 10); len(left) != 0 {
+			t.Errorf("%s: its log stays: %v", how, left)
+		}
+	}
+	s.drop(t, "one.wasm", native("one", api.URL, ""))
+	used()
+	s.drop(t, "one.wasm", native("one", api.URL+"/?second", ""))
+	gone("replaced")
+	used()
+	s.decideAll(t, "  other.wasm: {grant: {}}\n")
+	gone("revoked")
+	used()
+	must(t, os.Remove(filepath.Join(s.tools, "one.wasm")))
+	gone("removed")
 }
 
 // What waits for a person is refused on every wire and on the command line, with

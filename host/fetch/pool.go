@@ -17,7 +17,10 @@ const (
 
 // poolKey names connections that may be shared: those of one module, opened under
 // rules that allow the same addresses. A rule that allows less never gets a
-// connection that one that allows more has opened.
+// connection that one that allows more has opened. The module's name is enough, without
+// its digest: one version serves at a time, its connections are closed when it goes
+// ([Client.Forget]), a connection has no rights of its own, since every request is
+// decided about and gets its secrets anew, and only one that serves can use it.
 type poolKey struct{ module, allowed string }
 
 type pool struct {

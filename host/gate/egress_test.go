@@ -5,13 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/gate"
+	"github.com/hutch-run/hutch/host/secrets"
 	"github.com/hutch-run/hutch/protocol/abi"
 )
 
@@ -65,6 +70,44 @@ func TestBoundsOfARule(t *testing.T) {
 	w.now = w.now.Add(12 * time.Minute)
 	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.OK, "")
 	wants(t, ask(host, abi.OpHTTP, get(base+"/in/")), abi.Limit, "more than the 5/h")
+}
+
+// S21: two modules that may reach the same public server do so over connections of
+// their own, though each keeps its own for its next request.
+func TestS21_ModulesDoNotShareConnections(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	grant := "    grant: {http: [{scheme: http, host: api.test}]}\n"
+	w := newWorld(t, grant+"  y.wasm:\n    digest: sha256:"+digest+"\n"+grant)
+	client := fetch.New(fetch.Options{Resolver: resolver{}, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}})
+	t.Cleanup(client.Close)
+	vault, err := secrets.Open(secrets.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gate.New(gate.Options{Fetch: client, Secrets: vault})
+	for i, step := range []struct {
+		module string
+		want   int32 // connections so far
+	}{{"x.wasm", 1}, {"y.wasm", 2}, {"x.wasm", 2}, {"y.wasm", 2}} {
+		m := w.module
+		m.Name = step.module
+		host, _, end := g.Call(caller(), m, "take", w.book.Effective(caller(), m, "take"))
+		wants(t, ask(host, abi.OpHTTP, get("http://api.test/")), abi.OK, `"status":200`)
+		end()
+		if got := connections.Load(); got != step.want {
+			t.Errorf("step %d, module %s: %d connections, want %d", i, step.module, got, step.want)
+		}
+	}
 }
 
 // An address that is not public is reached by no rule but one that names it.
