@@ -4,6 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +45,29 @@ func (s *served) listed(t *testing.T) string {
 	t.Helper()
 	raw, err := json.Marshal(s.app.tools.List(tool.Caller{}))
 	must(t, err)
+	return string(raw)
+}
+
+// listedOnTheWire is the answer to tools/list, byte for byte.
+func (s *served) listedOnTheWire(t *testing.T) string {
+	t.Helper()
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/mcp", strings.NewReader(body))
+	must(t, err)
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"} {
+		req.Header.Set(name, value)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	answer, err := transport.RoundTrip(req)
+	must(t, err)
+	raw, err := io.ReadAll(answer.Body)
+	must(t, errors.Join(err, answer.Body.Close()))
+	if answer.StatusCode != http.StatusOK || !strings.Contains(string(raw), `"note"`) {
+		t.Fatalf("%s: %s", answer.Status, raw)
+	}
 	return string(raw)
 }
 
@@ -102,13 +128,15 @@ func TestF07_F08_F09_ChangesWaitForAPerson(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := startServe(t, nil)
 			defer func() { s.end(t) }()
+			session, changed := s.connect(t)
 			s.drop(t, "note.wasm", tt.before)
 			s.awaitModule(t, "note.wasm")
 			if tt.granted {
 				s.approveGrant(t, "note.wasm", capability.Grant{KV: &capability.KVRule{}})
 			}
 			s.awaitListed(t, "note", true)
-			before := s.listed(t)
+			await(t, changed)
+			before, wire := s.listed(t), s.listedOnTheWire(t)
 			old, err := s.call(t.Context(), "note", map[string]any{})
 			must(t, err)
 			waits := func(when string) {
@@ -120,12 +148,19 @@ func TestF07_F08_F09_ChangesWaitForAPerson(t *testing.T) {
 				if now := s.listed(t); now != before {
 					t.Errorf("%s: the list was\n%s\nand is\n%s", when, before, now)
 				}
+				if now := s.listedOnTheWire(t); now != wire {
+					t.Errorf("%s: tools/list answered\n%s\nand answers\n%s", when, wire, now)
+				}
 				if got, err := s.call(t.Context(), "note", map[string]any{}); err != nil || tt.granted != strings.Contains(got, "stored") || !tt.granted && got != old {
 					t.Errorf("%s: %s, %v", when, got, err)
 				}
 			}
 			s.drop(t, "note.wasm", tt.next)
 			waits("replaced")
+			if n := len(changed); n != 0 {
+				t.Errorf("a session was told %d times that the list changed", n)
+			}
+			closeSession(t, session)
 			s = s.again(t)
 			waits("after a restart")
 			must(t, os.RemoveAll(state{s.app.cfg.State}.cache()))
