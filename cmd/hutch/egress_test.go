@@ -23,6 +23,7 @@ import (
 	"github.com/hutch-run/hutch/host/guestlog"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
 
@@ -81,20 +82,92 @@ func TestE26_ClientsThatLeaveCloseWhatTheirCallsOpened(t *testing.T) {
 		s.decideAll(t, entries...)
 		for name, api := range apis {
 			s.awaitListed(t, name, true)
-			ctx, cancel := context.WithCancel(t.Context())
-			answers := launch(func() error {
-				_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
-				return err
+			inTime(t, name, func() time.Duration {
+				ctx, cancel := context.WithCancel(t.Context())
+				answers := launch(func() error {
+					_, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+					return err
+				})
+				await(t, api.came)
+				left := time.Now()
+				cancel()
+				await(t, api.gone)
+				took := time.Since(left)
+				if err := <-answers; !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: the call ended with %v", name, err)
+				}
+				return took
 			})
-			await(t, api.came)
-			cancel()
-			await(t, api.gone)
-			if err := <-answers; !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: the call ended with %v", name, err)
-			}
 			api.Close()
 		}
 	})
+}
+
+// inTime fails unless an upstream's connection is closed soon after the client left:
+// 100 ms are aimed at, in one of three attempts, since the machine may be busy; ten
+// times as long is an error.
+func inTime(t *testing.T, what string, attempt func() time.Duration) {
+	t.Helper()
+	const aim = 100 * time.Millisecond
+	fastest := attempt()
+	for range 2 {
+		if fastest > aim {
+			fastest = min(fastest, attempt())
+		}
+	}
+	switch {
+	case fastest > 10*aim:
+		t.Errorf("%s: the connection was closed after %v, aimed at are %v", what, fastest, aim)
+	case fastest > aim:
+		t.Logf("%s: the connection was closed after %v, aimed at are %v: the machine is busy, or this is slow", what, fastest, aim)
+	}
+}
+
+// E26: what a tool would have kept after its request is not written once the client
+// has left, and is if it stays.
+func TestE26_NothingIsKeptAfterACancel(t *testing.T) {
+	api := newEnded(false)
+	quick := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s := startServe(t, developing)
+	defer s.end(t)
+	defer api.Close()
+	defer quick.Close()
+	var entries []string
+	for name, target := range map[string]string{"stays": quick.URL, "leaves": api.URL} {
+		s.drop(t, name+".wasm", dialecttest.Module{Tools: []tool.Spec{dialecttest.Spec(name)}, Do: []dialecttest.Step{
+			dialecttest.Op(abi.OpHTTP, 1, `{"url":"`+target+`"}`), dialecttest.Op(abi.OpKVSet, 1, `{"key":"k","value":"v"}`),
+		}}.Bytes())
+		entry := letting(s.awaitModule(t, name+".wasm"), reach(t, target, ""))
+		entries = append(entries, strings.Replace(entry, "]}\n", "], kv: {}}\n", 1))
+	}
+	s.decideAll(t, entries...)
+	session, _ := s.connect(t)
+	defer closeSession(t, session)
+	kept := func(name string) int64 {
+		t.Helper()
+		_, values, err := s.app.db.KVUsage(t.Context(), name+".wasm/local")
+		must(t, err)
+		return values
+	}
+	s.awaitListed(t, "stays", true)
+	if got := callText(t, session, "stays"); kept("stays") != 1 {
+		t.Errorf("a call that nobody cancels keeps %d values: %s", kept("stays"), got)
+	}
+	s.awaitListed(t, "leaves", true)
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := launch(func() error {
+		_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "leaves"})
+		return err
+	})
+	await(t, api.came)
+	cancel()
+	await(t, api.gone)
+	if err := <-answers; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	if got := callText(t, session, "stays"); kept("stays") != 1 || kept("leaves") != 0 {
+		t.Errorf("%d values are kept of the call that was cancelled, and of the one that came after it: %s", kept("leaves"), got)
+	}
 }
 
 // A client that does not cancel and only closes its connection counts as well.
@@ -106,40 +179,45 @@ func TestE26_DroppedConnections(t *testing.T) {
 	s.drop(t, "ask.wasm", native("ask", api.URL, ""))
 	s.decideAll(t, letting(s.awaitModule(t, "ask.wasm"), reach(t, api.URL, "")))
 	s.awaitListed(t, "ask", true)
-	ctx, cancel := context.WithCancel(t.Context())
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	answers := launch(func() error {
-		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","_meta":{` +
-			`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/mcp", strings.NewReader(body))
-		if err != nil {
-			return err
+	inTime(t, "a dropped connection", func() time.Duration {
+		ctx, cancel := context.WithCancel(t.Context())
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		answers := launch(func() error {
+			body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","_meta":{` +
+				`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+				`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/mcp", strings.NewReader(body))
+			if err != nil {
+				return err
+			}
+			for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+				"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask"} {
+				req.Header.Set(name, value)
+			}
+			answer, err := transport.RoundTrip(req)
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(answer.Body)
+			return errors.Join(fmt.Errorf("%s: %s", answer.Status, text), err, answer.Body.Close())
+		})
+		select {
+		case <-api.came:
+		case err := <-answers:
+			t.Fatalf("answered: %v", err)
+		case <-time.After(patientFor):
+			t.Fatal("the tool asked nobody")
 		}
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask"} {
-			req.Header.Set(name, value)
+		left := time.Now()
+		cancel()
+		await(t, api.gone)
+		took := time.Since(left)
+		if err := <-answers; !errors.Is(err, context.Canceled) {
+			t.Errorf("the request ended with %v", err)
 		}
-		answer, err := transport.RoundTrip(req)
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(answer.Body)
-		return errors.Join(fmt.Errorf("%s: %s", answer.Status, text), err, answer.Body.Close())
+		return took
 	})
-	select {
-	case <-api.came:
-	case err := <-answers:
-		t.Fatalf("answered: %v", err)
-	case <-time.After(patientFor):
-		t.Fatal("the tool asked nobody")
-	}
-	cancel()
-	await(t, api.gone)
-	if err := <-answers; !errors.Is(err, context.Canceled) {
-		t.Errorf("the request ended with %v", err)
-	}
 }
 
 // apiAnswer is what testdata/apiguest tells of the answer that it got.
