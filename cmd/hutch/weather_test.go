@@ -46,13 +46,13 @@ func (l loopback) dial(ctx context.Context, network, _ string) (net.Conn, error)
 	return d.DialContext(ctx, network, l.server.Listener.Addr().String())
 }
 
-// playing starts an HTTPS server that has a certificate for host, and returns how to
-// reach it there.
+// playing starts an HTTPS server that has a certificate for host and what is below it,
+// and returns how to reach it there.
 func playing(t *testing.T, host string, h http.HandlerFunc) (fetch.Options, *httptest.Server) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host, "*." + host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	must(t, err)
 	cert, err := x509.ParseCertificate(raw)
