@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,5 +136,21 @@ func TestPolicyHelpSaysWhatIsAllowed(t *testing.T) {
 	}
 	if compared < 20 {
 		t.Errorf("only %d keys were compared", compared)
+	}
+}
+
+// The page for operators has a word on every key.
+func TestOperatorsPageHasEveryPolicyKey(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operators.md")
+	must(t, err)
+	_, section, ok := strings.Cut(string(page), "## What a tool may reach")
+	section, _, end := strings.Cut(section, "## Deciding")
+	if !ok || !end || !strings.Contains(section, "`hutch help policy`") {
+		t.Fatal("docs/operators.md: the section is not there, or does not say where all keys are")
+	}
+	for _, k := range policyKeys() {
+		if k.name == "" && !regexp.MustCompile("[`.]"+regexp.QuoteMeta(k.key())+"[`.]").MatchString(section) {
+			t.Errorf("docs/operators.md: not a word about %s", k.path)
+		}
 	}
 }
