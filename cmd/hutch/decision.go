@@ -35,6 +35,9 @@ type decision struct {
 	// Config is what it reads from now on; nil, which is not the same as nothing,
 	// leaves that as it is.
 	Config map[string]string `json:"config"`
+	// Pin: nothing is written to the policy, and later versions are measured by this
+	// one, since the module asks for nothing.
+	Pin bool `json:"pin,omitempty"`
 	// Seen is the markOf what was decided before, as far as whoever decides knew.
 	Seen string `json:"seen"`
 	// Unattended: nobody was asked.
@@ -72,6 +75,8 @@ func (d decision) check() error {
 		return errors.New("a grant that does not say what is granted")
 	case d.Action == actionApprove && (d.Policy != "" || d.Config != nil):
 		return errors.New("an approval changes no grant")
+	case d.Pin && (d.Action != actionApprove || d.Definitions == ""):
+		return errors.New("a version is accepted by an approval that says what it is")
 	case d.Digest == "" && d.Action != actionRevoke: // what is left is bound as it was
 		return errors.New("a decision is about bytes: no digest")
 	}
@@ -92,6 +97,8 @@ func (d decision) edit(file string, text []byte) ([]byte, error) {
 		return nil, err
 	case mark != d.Seen:
 		return nil, hinted(fmt.Errorf("%s: %w: somebody else decided meanwhile", quoted(d.Module), errMeanwhile), "look at it again")
+	case d.Pin:
+		return text, nil
 	case d.Action == actionApprove:
 		return capability.Approve(file, text, d.Module, d.binding())
 	case d.Policy == "":
@@ -157,7 +164,11 @@ func (a *App) decide(ctx context.Context, d decision) error {
 	if err := a.hasRead(d); err != nil {
 		return err
 	}
-	return a.EditPolicy(ctx, d.who(), d.Action, d.Module, d.binding(), d.edit)
+	return a.changePolicy(ctx, d.change())
+}
+
+func (d decision) change() policyChange {
+	return policyChange{d.who(), d.Action, d.Module, d.binding(), d.edit, d.Pin}
 }
 
 // hasRead refuses a decision about a version that this hutch does not know yet: the

@@ -133,7 +133,8 @@ func (cfg Config) decideAlone(ctx context.Context, st state, d decision) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return editPolicyFile(ctx, cfg.Policy, db, d.who(), d.Action, d.Module, d.binding(), d.edit)
+	_, err = d.change().carryOut(ctx, cfg.Policy, db)
+	return err
 }
 
 func errNobodyAllows() error {

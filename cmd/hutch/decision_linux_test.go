@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/owner"
@@ -140,6 +141,89 @@ func (s *served) theModule(t *testing.T, name string) registry.Module {
 		t.Fatalf("no %s", name)
 	}
 	return m
+}
+
+// A module that asks for nothing is accepted with what it says: other code alone goes
+// on taking its place, as if nobody had decided, and the policy says nothing of it.
+// Also while no hutch runs.
+func TestApprovingWhatAsksForNothing(t *testing.T) {
+	s := startServe(t, nil)
+	await := func(version string) {
+		t.Helper()
+		deadline := time.After(patientFor)
+		for tick := time.Tick(5 * time.Millisecond); ; {
+			m := s.theModule(t, "note.wasm")
+			if m.Version == version && m.Status == tool.Ready && m.Serving == m.Digest {
+				return
+			}
+			select {
+			case <-tick:
+			case <-deadline:
+				t.Fatalf("%s does not serve: %+v", version, m)
+			}
+		}
+	}
+	s.drop(t, "note.wasm", noteModule("1", "Notes.", "one", nil))
+	s.awaitModule(t, "note.wasm")
+	await("1")
+	s.types(t, "y\n", "hutch tools grant note").holds(t, exitFailed, "nothing to grant", `"note.wasm" asks for nothing, so there is nothing to decide`)
+	s.types(t, "y\n", "hutch tools approve note").holds(t, exitFailed, "nothing new", "nothing to approve")
+	s.drop(t, "note.wasm", noteModule("2", "All notes.", "two", nil))
+	s.awaitReason(t, "note.wasm", "described differently")
+	s.types(t, "y\n", "hutch tools grant note").holds(t, exitFailed, "not by a grant", "hutch tools approve note.wasm accepts this version")
+	s.types(t, "y\n", "hutch tools approve note").holds(t, exitOK, "another text", "says new  note: description", "approved note.wasm, 2", "ready")
+	await("2")
+	s.drop(t, "note.wasm", noteModule("3", "All notes.", "three", nil))
+	await("3")
+	s.types(t, "y\n", "hutch tools revoke note").holds(t, exitFailed, "nothing to revoke", "nothing was granted to it")
+	if _, err := os.Stat(s.app.cfg.Policy); err == nil {
+		t.Error("the policy speaks of it")
+	}
+	history, err := s.app.db.Decisions(t.Context(), "note.wasm", 0, 9)
+	if err != nil || len(history) != 1 || history[0].Action != actionApprove {
+		t.Errorf("history: %+v, %v", history, err)
+	}
+	bad := s.aDecision(t, "note.wasm")
+	bad.Pin = true
+	if code, answer := s.send(t, bad); code != http.StatusUnprocessableEntity || !strings.Contains(answer, "by an approval") {
+		t.Errorf("a grant that pins: %d %s", code, answer)
+	}
+	s.end(t)
+}
+
+// A decision that could not be put into the policy file never was: the history does
+// not say so either.
+func TestDecisionsThatAreNotKept(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.end(t)
+	s.drop(t, "note.wasm", noteModule("1", "Notes.", "one", tool.Requests{"kv": json.RawMessage(`[{"reason":"notes"}]`)}))
+	s.awaitModule(t, "note.wasm")
+	good := s.aDecision(t, "note.wasm")
+	policy := s.app.cfg.Policy
+	s.app.cfg.Policy = filepath.Join(s.app.cfg.State, "gone", "policy.yaml")
+	must(t, os.Symlink("nowhere", filepath.Dir(s.app.cfg.Policy))) // can be no folder
+	if err := s.app.decide(t.Context(), good); err == nil || !strings.Contains(err.Error(), "write ") {
+		t.Errorf("decided: %v", err)
+	}
+	s.app.cfg.Policy = policy
+	if history, err := s.app.db.Decisions(t.Context(), "note.wasm", 0, 9); err != nil || len(history) != 0 {
+		t.Errorf("history: %+v, %v", history, err)
+	}
+	must(t, s.app.decide(t.Context(), good))
+	before, err := os.ReadFile(policy)
+	must(t, err)
+	f := policyText{real: policy, was: before}
+	must(t, f.write([]byte("version: 1\n")))
+	must(t, f.restore())
+	if now, err := os.ReadFile(policy); err != nil || !bytes.Equal(now, before) {
+		t.Errorf("not put back: %s, %v", now, err)
+	}
+	f = policyText{real: policy + ".new", missing: true}
+	must(t, f.write([]byte("version: 1\n")))
+	must(t, f.restore())
+	if _, err := os.Stat(f.real); err == nil {
+		t.Error("a file that was not there stays")
+	}
 }
 
 // Programs decide only where the owner of the state folder was told that they may.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -224,18 +223,11 @@ func (p *pins) digests() []string {
 	return all
 }
 
-// writeDown keeps a decision, with what the module has been granted from then on.
-func writeDown(ctx context.Context, db *store.DB, who, action, module string, b capability.Binding, next *capability.Policy) error {
-	if db == nil {
-		return nil
-	}
-	entry, _ := next.Entry(module)
-	grant, err := json.Marshal(entry.Grant.Lines())
-	if err != nil {
-		return err
-	}
-	if _, err := db.Decide(ctx, who, action, module, b.Digest, b.Definitions, string(grant)); err != nil {
-		return fmt.Errorf("the decision cannot be written down: %w", err)
-	}
-	return nil
+// accept makes a version of a module that asks for nothing the one that others of it
+// are measured by, once that is kept.
+func (p *pins) accept(module string, b capability.Binding, rank int64, version string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept[module] = pinned{capability.Pin{Digest: b.Digest, Definitions: b.Definitions, Version: version}, rank}
+	p.tell()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/hutch-run/hutch/protocol/definition"
 	"github.com/hutch-run/hutch/runtime/plainfile"
 	"github.com/hutch-run/hutch/runtime/registry"
-	"github.com/hutch-run/hutch/runtime/store"
 )
 
 // maxPolicy is the largest policy file that is read: thousands of modules.
@@ -195,53 +194,6 @@ func (a *App) Binding(m registry.Module) (capability.Binding, error) {
 	hash, err := definition.Hash(said)
 	return capability.Binding{Digest: m.Digest, Definitions: hash}, err
 }
-
-// EditPolicy changes the text of the policy file, as a function of capability does,
-// and puts it in force. The change is written down before: by whom, what it is
-// called ("grant", "revoke" or "approve"), and about which version of which module.
-func (a *App) EditPolicy(ctx context.Context, who, action, module string, b capability.Binding, edit policyEdit) error {
-	a.editing.Lock()
-	defer a.editing.Unlock()
-	if err := editPolicyFile(ctx, a.cfg.Policy, a.db, who, action, module, b, edit); err != nil {
-		return err
-	}
-	if _, err := a.policy.reload(); err != nil {
-		return err
-	}
-	a.enforcePolicy(ctx)
-	return nil
-}
-
-// editPolicyFile is EditPolicy for whoever owns the state folder: one at a time.
-func editPolicyFile(ctx context.Context, path string, db *store.DB, who, action, module string, b capability.Binding, edit policyEdit) error {
-	text, err := readPolicyText(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		text, err = nil, nil
-	}
-	if err != nil {
-		return err
-	}
-	next, err := edit(path, text)
-	if err != nil {
-		return err
-	}
-	parsed, err := capability.Parse(path, next)
-	if err != nil {
-		return err
-	}
-	if err := writeDown(ctx, db, who, action, module, b, parsed); err != nil {
-		return err
-	}
-	real := realPath(path)
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(real); err == nil {
-		mode = info.Mode().Perm()
-	}
-	return writeAtomicMode(real, next, mode)
-}
-
-// policyEdit returns the changed text of a policy; file is what errors call it.
-type policyEdit = func(file string, text []byte) ([]byte, error)
 
 // checkPolicyPlace refuses a policy file in a folder that modules are dropped into:
 // who may offer tools must not decide what they may do.

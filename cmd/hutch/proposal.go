@@ -49,6 +49,7 @@ func (pr *proposal) decision(unattended bool) decision {
 	d := decision{Action: pr.action, Module: pr.module.Name, Digest: pr.binding.Digest, Definitions: pr.binding.Definitions, Seen: pr.mark, Unattended: unattended}
 	switch {
 	case pr.action == actionApprove:
+		d.Pin = pr.pins()
 		return d
 	case pr.back:
 		d.Config = map[string]string{}
@@ -125,7 +126,7 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	if err != nil {
 		return err
 	}
-	if !changes || pr.asShipped() {
+	if !changes && !d.Pin || pr.asShipped() {
 		say.line("%s: that is so already: nothing changes", pr.module.Name)
 		return a.tellDecided(c, say, pr, false)
 	}
@@ -139,6 +140,9 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	}
 	if err := a.cfg.decide(ctx, d); err != nil {
 		return err
+	}
+	if d.Pin {
+		a.accept(d.Module, pr.binding, 0)
 	}
 	if _, err := a.policy.reload(); err != nil {
 		return err

@@ -50,3 +50,10 @@ func approval(d *dossier) (*proposal, error) {
 	}
 	return pr, nil
 }
+
+// pins reports whether an approval leaves the policy alone: that of a module that asks
+// for nothing and that the policy does not pin. What is accepted then is what its
+// tools say; versions that differ in their code alone go on taking its place.
+func (pr *proposal) pins() bool {
+	return len(pr.now.asks.Kinds()) == 0 && !pr.entry.Decided && pr.entry.Digest == ""
+}

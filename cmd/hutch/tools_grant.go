@@ -99,6 +99,9 @@ func runToolsGrant(c *cli.Context, p program) error {
 		return err
 	}
 	return deciding(c, p, func(ctx context.Context, a *App, d *dossier, who *terminal) (*proposal, error) {
+		if len(d.now.asks.Kinds()) == 0 && !f.names() {
+			return nil, d.nothingToGrant()
+		}
 		pr := &proposal{dossier: d, action: actionGrant, binding: d.now.Binding}
 		if err := pr.give(ctx, f, who); err != nil {
 			return nil, err
@@ -110,6 +113,15 @@ func runToolsGrant(c *cli.Context, p program) error {
 		}
 		return pr, nil
 	})
+}
+
+// nothingToGrant says that a module asks for nothing, so that no grant would count.
+func (d *dossier) nothingToGrant() error {
+	err := fmt.Errorf("%s asks for nothing, so there is nothing to decide", quoted(d.module.Name))
+	if d.changed() {
+		return hinted(err, "hutch tools approve %s accepts this version", shellWord(d.module.Name))
+	}
+	return err
 }
 
 // give works out what the module gets.
