@@ -22,6 +22,8 @@ type dossier struct {
 	// now is what its file says about itself, before what the version said that was
 	// decided about or served last; its digest is empty if there was none.
 	now, before moduleVersion
+	// older: now was replaced by before once, or says that it comes before it.
+	older bool
 	// entry is what was decided, and mark identifies the operator's part of it.
 	entry capability.Entry
 	mark  string
@@ -55,8 +57,26 @@ func aboutModule(c *cli.Context, p program, cfg Config, f func(context.Context, 
 		if err != nil {
 			return err
 		}
+		if d.older, err = a.goesBack(ctx, d); err != nil {
+			return err
+		}
 		return f(ctx, a, say, d)
 	})
+}
+
+// goesBack reports whether the file is an older version than the one before.
+func (a *App) goesBack(ctx context.Context, d *dossier) (bool, error) {
+	if !d.changed() {
+		return false, nil
+	}
+	now, err := a.rank(ctx, d.module.Name, d.now.Digest)
+	if err != nil {
+		return false, err
+	}
+	before, err := a.rank(ctx, d.module.Name, d.before.Digest)
+	changes := capability.Pin{Digest: d.before.Digest, Version: d.before.said.Version}.Changes(capability.Pin{Digest: d.now.Digest, Version: d.now.said.Version})
+	calls := slices.ContainsFunc(changes, func(c capability.Change) bool { return c.Kind == capability.Downgrade })
+	return calls || 0 < now && now < before, err
 }
 
 // loaded reports whether what there is to know about a module is known.
@@ -172,6 +192,12 @@ func (d *dossier) saysChanged() []definition.Change {
 	before, now := d.before.said, d.now.said
 	before.Requests, now.Requests = nil, nil // they are compared as what they mean
 	return definition.Diff(before, now)
+}
+
+// sameButCode reports whether versions differ in nothing that can be told but their
+// code.
+func (d *dossier) sameButCode() bool {
+	return d.changed() && d.before.known && len(d.saysChanged()) == 0 && len(d.requested()) == 0
 }
 
 // requested is how what it asks for differs from before.

@@ -137,6 +137,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
 	r.Get(pinsPath, a.tellPins)
+	r.Get(rankPath, a.tellRank)
 	r.Post(valuesPath, a.lendValues)
 	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -73,6 +74,24 @@ func (cfg Config) lookAtPins(ctx context.Context) ([]store.Pin, error) {
 func (a *App) tellPins(w http.ResponseWriter, r *http.Request) {
 	all, err := a.db.Pins(r.Context())
 	tell(w, all, err)
+}
+
+// rankPath is where an owner tells which version of a module was accepted how late.
+const rankPath = "/control/v1/pins/rank"
+
+// rank is [store.DB.PinRank], wherever the store is.
+func (a *App) rank(ctx context.Context, module, digest string) (int64, error) {
+	if a.db != nil {
+		return a.db.PinRank(ctx, module, digest)
+	}
+	about := url.Values{"module": {module}, "digest": {digest}}
+	return lookAt(ctx, a.cfg, rankPath+"?"+about.Encode(), func(db *store.DB) (int64, error) { return db.PinRank(ctx, module, digest) })
+}
+
+// tellRank answers at rankPath.
+func (a *App) tellRank(w http.ResponseWriter, r *http.Request) {
+	rank, err := a.db.PinRank(r.Context(), r.URL.Query().Get("module"), r.URL.Query().Get("digest"))
+	tell(w, rank, err)
 }
 
 // digest is what [registry.Options].Pinned asks for. What the policy names goes

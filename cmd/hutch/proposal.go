@@ -184,6 +184,8 @@ func (pr *proposal) asShipped() bool {
 
 func (pr *proposal) question() string {
 	switch {
+	case pr.action == actionApprove && pr.older:
+		return "Go back to this older version?"
 	case pr.action == actionApprove:
 		return "Accept this version?"
 	case pr.back:
@@ -305,8 +307,19 @@ func (d *dossier) whatChanged(b *sheet) {
 		return
 	}
 	b.row("before", "%s%s", d.before, d.before.unknown())
+	d.direction(b)
 	b.list("asks new", d.requested())
 	b.list("says new", few(d.sayings(), d.module))
+}
+
+// direction says of what kind the change is.
+func (d *dossier) direction(b *sheet) {
+	if d.older {
+		b.row("OLDER", "from %s back to %s", d.before, d.now)
+	}
+	if d.sameButCode() {
+		b.row("new", "only the code differs")
+	}
 }
 
 func (v moduleVersion) unknown() string {

@@ -35,6 +35,8 @@ type moduleDiff struct {
 	// Before is null if nothing was decided and nothing served.
 	Before *versionLine `json:"before"`
 	Now    versionLine  `json:"now"`
+	// Older: now was replaced by before once, or calls itself older.
+	Older bool `json:"older"`
 	// Says and Asks are how definitions and requests changed; null if that cannot be
 	// told any more.
 	Says []sayingLine `json:"says"`
@@ -82,6 +84,7 @@ func runToolsDiff(c *cli.Context, p program) error {
 func (d *dossier) diff() moduleDiff {
 	out := moduleDiff{
 		Module: d.module.Name, Status: d.module.Status, Reason: d.module.Reason,
+		Older: d.older,
 		Now:   versionLine{d.now.said.Version, d.now.Digest, d.now.Definitions},
 		Grant: orEmpty(d.entry.Grant.Lines()), Missing: orEmpty(d.missing()), Unasked: orEmpty(d.now.asks.Unasked(d.entry.Grant)),
 	}
@@ -123,6 +126,7 @@ func (d *dossier) diffText() string {
 		b.row("before", "this version")
 	default:
 		b.row("before", "%s%s", d.before, d.before.unknown())
+		d.direction(&b)
 	}
 	b.list("says new", d.sayings())
 	b.list("asks new", d.requested())
