@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -105,6 +106,11 @@ func stateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: flagJail, Usage: "run no module where the system cannot confine its process (default: warn; env HUTCH_REQUIRE_JAIL)"},
 		&cli.StringFlag{Name: flagConfig, Usage: "`FILE`: configuration; read only if named (default: none; env HUTCH_CONFIG)"},
 	}
+}
+
+// someFlags are those of folderFlags that make sense for a command.
+func someFlags(names ...string) []cli.Flag {
+	return slices.DeleteFunc(folderFlags(), func(f cli.Flag) bool { return !slices.Contains(names, f.Names()[0]) })
 }
 
 func unattendedFlag() cli.Flag {

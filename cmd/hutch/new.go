@@ -14,7 +14,7 @@ func newCommand(p program) *cli.Command {
 		Name:      "new",
 		Usage:     "make a folder with a tool to start from",
 		UsageText: "hutch new NAME [flags]",
-		Flags:     append(folderFlags(), jsonFlag("what was made")),
+		Flags:     append(someFlags(flagTools, flagState, flagConfig), jsonFlag("what was made")),
 		Action:    func(c *cli.Context) error { return runNew(c, p) },
 		Description: `NAME is a letter followed by up to 47 letters, digits, "-" or "_". The folder NAME must not exist
 yet. It holds a Go module with one working tool, its test, example calls and the SDK, so that it

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -45,9 +44,7 @@ examples:
 
 // secretFlags are the flags of the commands that look at secrets.
 func secretFlags() []cli.Flag {
-	return append(slices.DeleteFunc(folderFlags(), func(f cli.Flag) bool {
-		return !slices.Contains([]string{flagPolicy, flagState, flagConfig}, f.Names()[0])
-	}), identityFlag())
+	return append(someFlags(flagPolicy, flagState, flagConfig), identityFlag())
 }
 
 const flagEncrypt = "encrypt"

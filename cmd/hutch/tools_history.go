@@ -20,7 +20,7 @@ func toolsHistoryCommand(p program) *cli.Command {
 		Name:      "history",
 		Usage:     "show what was decided about modules, by whom and when",
 		UsageText: "hutch tools history [MODULE] [flags]",
-		Flags:     append(stateFlags(), jsonFlag("the decisions")),
+		Flags:     append(someFlags(flagState, flagConfig), jsonFlag("the decisions")),
 		Action:    func(c *cli.Context) error { return runToolsHistory(c, p) },
 		Description: `Newest first, at most 1,000. What is written into the policy file by hand is not in it.
 

@@ -12,7 +12,7 @@ func toolsReleaseCommand(p program) *cli.Command {
 		Name:      "release",
 		Usage:     "let a module run again that was quarantined",
 		UsageText: "hutch tools release NAME [flags]",
-		Flags:     stateFlags(),
+		Flags:     someFlags(flagState, flagConfig),
 		Action:    func(c *cli.Context) error { return runToolsRelease(c, p) },
 		Description: `A module that keeps taking its workers down is quarantined: held, until its file is replaced or somebody
 releases it. NAME is its file name, or sha256: and its digest. A hutch that runs notices within seconds.
