@@ -45,9 +45,10 @@ A tool may stop at the first refusal. To see on, put the policy into a file, try
 
 examples:
   $ hutch run ./greet.wasm greet '{"name":"World"}'
-  $ hutch run --observe fetch.wasm fetch '{"url":"https://example.org"}' > try.yaml
-  $ hutch run ./fetch.wasm fetch '{"url":"https://example.org"}' --policy try.yaml --record seen.json
-  $ hutch run --observe fetch.wasm fetch '{"url":"https://example.org"}' --answers seen.json`,
+  $ hutch run --observe fetch.wasm fetch '{"url":"https://example.org"}'
+  $ hutch run --observe ./greet.wasm greet '{"name":"World"}' > try.yaml
+  $ hutch run ./greet.wasm greet '{"name":"World"}' --policy try.yaml --record seen.json
+  $ hutch run --observe ./greet.wasm greet '{"name":"World"}' --answers seen.json`,
 	}
 }
 

@@ -29,7 +29,9 @@ type HTTP struct {
 	// Scheme is https if it is empty, or http.
 	Scheme string `json:"scheme,omitempty"`
 	// Host is one host, "*.example.org" for one label before it, or "*" for every
-	// public address.
+	// public address. One that is not public needs more than to be asked for: the
+	// operator allows its address besides. For localhost and for an address hutch tools
+	// grant MODULE --http HOST does that, for another name allow_private in the policy.
 	Host string `json:"host,omitempty"`
 	// Methods are GET and HEAD if there are none.
 	Methods []string `json:"methods,omitempty"`
