@@ -37,7 +37,7 @@ slim: need-go
 run: tools
 	@exec bin/hutch serve $(ARGS)
 
-## tools: build every guest into tools-wasm and embed them
+## tools: build every guest that changed into tools-wasm and embed them
 tools: hutch
 	@go run ./.ci/guests
 	@echo 'building bin/hutch with these modules in it' >&2
@@ -47,7 +47,7 @@ tools: hutch
 ## built with it takes ten times as long to compile a guest.
 test: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
-	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 20m ./...
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 20m ./... ./.ci/guests
 	@cd bench && go test ./...
 
 ## check: what must hold before a change goes in. Changes nothing.

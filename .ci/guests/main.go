@@ -46,10 +46,14 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := buildAll(guests, shipped); err != nil {
+	with, err := builder()
+	if err != nil {
 		return err
 	}
-	if err := buildAll(apart, examples); err != nil {
+	if err := buildAll(guests, shipped, with); err != nil {
+		return err
+	}
+	if err := buildAll(apart, examples, with); err != nil {
 		return err
 	}
 	return writeIndex()
@@ -57,14 +61,14 @@ func run() error {
 
 // buildAll builds the modules in folders into to, and removes from to what has no
 // folder any more: it would be shipped for ever.
-func buildAll(folders []string, to string) error {
+func buildAll(folders []string, to, with string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
 	var kept []string
 	for _, dir := range folders {
 		out := filepath.Join(to, filepath.Base(dir)+".wasm")
-		built, err := build(dir, out)
+		built, err := build(dir, out, with)
 		if err != nil {
 			return err
 		}
@@ -87,15 +91,23 @@ func buildAll(folders []string, to string) error {
 }
 
 // build makes out from the folder dir, in whatever language it is written in,
-// and reports whether there is a module now.
-func build(dir, out string) (bool, error) {
+// and reports whether there is a module now. One in Go that was built from the same
+// with the same is left as it is.
+func build(dir, out, with string) (bool, error) {
 	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
 	if err != nil {
 		return false, err
 	}
 	compile := func() error { return stamp(dir, out) }
+	from := ""
 	switch {
 	case exists(filepath.Join(dir, "main.go")):
+		if from, err = madeOf(dir, with); err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
+		if fresh(out, from) {
+			return true, nil
+		}
 	case len(sources) > 0:
 		if missing := lookFor("clang", "wasm-ld"); missing != "" {
 			fmt.Fprintf(os.Stderr, "skipped %s: no %s on this machine\n", dir, missing)
@@ -111,7 +123,10 @@ func build(dir, out string) (bool, error) {
 		return false, fmt.Errorf("%s: %w", dir, err)
 	}
 	fmt.Fprintln(os.Stderr, time.Since(start).Round(100*time.Millisecond))
-	return true, nil
+	if from == "" {
+		return true, nil
+	}
+	return true, keep(out, from)
 }
 
 // stamp has hutch compile source, check it, and write its description into it.
