@@ -172,11 +172,11 @@ func policyHelp() string {
 	return `# What modules may do. --policy, HUTCH_POLICY or policy in the configuration name the file; without, it is
 # policy.yaml in the state folder. Nothing has to be in it, but no key is taken that is not here, and no value
 # without its unit. hutch tools grant and hutch run --observe write these lines, hutch config check reads them.
-` + policyText(policyKeys())
+` + policyFileText(policyKeys())
 }
 
-// policyText writes keys with their examples, each below what it means.
-func policyText(keys []policyKey) string {
+// policyFileText writes keys with their examples, each below what it means.
+func policyFileText(keys []policyKey) string {
 	var b strings.Builder
 	for i, k := range keys {
 		indent := strings.Repeat("  ", strings.Count(k.path, "/"))

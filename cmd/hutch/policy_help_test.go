@@ -37,10 +37,10 @@ func below(path string) (keys []string) {
 // findings are what is wrong with a policy file of these keys.
 func findings(t *testing.T, keys []policyKey) []capability.Finding {
 	t.Helper()
-	_, err := capability.Parse("policy.yaml", []byte(policyText(keys)))
+	_, err := capability.Parse("policy.yaml", []byte(policyFileText(keys)))
 	var wrong *capability.PolicyError
 	if !errors.As(err, &wrong) || len(wrong.Findings) == 0 {
-		t.Fatalf("it was taken: %v\n%s", err, policyText(keys))
+		t.Fatalf("it was taken: %v\n%s", err, policyFileText(keys))
 	}
 	return wrong.Findings
 }
