@@ -55,7 +55,7 @@ func (s *served) runs(t *testing.T, line string, stdin io.ReadCloser, stderr io.
 func (s *served) runsAs(t *testing.T, p program, line string, stdin io.ReadCloser, stderr io.WriteCloser) (stdout string, code int) {
 	t.Helper()
 	var out bytes.Buffer
-	p.name, p.stdin, p.stdout, p.stderr = "hutch", stdin, unclosed{&out}, stderr
+	p.name, p.stdin, p.stdout, p.stderr, p.typesAhead = "hutch", stdin, unclosed{&out}, stderr, true
 	p.env = func(name string) string { return map[string]string{envState: s.app.cfg.State}[name] }
 	p.environ = func() []string { return nil }
 	code = report(p.stderr, runCommand(t.Context(), strings.Fields(line), p))
@@ -409,6 +409,33 @@ func TestDecisionsAtOnce(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(s.app.cfg.State, ".hutch-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// What was typed before the question was shown is no answer to it.
+func TestTypedAhead(t *testing.T) {
+	for answer, want := range map[string]error{"n\n": errDeclined, "y\n": nil} {
+		scr := newScreen(t, "y\nyes\ny")
+		who, err := openTerminal(program{stdin: scr.tty, stderr: scr.tty})
+		must(t, err)
+		go func() {
+			deadline := time.After(patientFor)
+			for tick := time.Tick(5 * time.Millisecond); !scr.shows("Really? [y/N]"); {
+				select {
+				case <-tick:
+				case <-deadline:
+					t.Error("not asked")
+					return
+				}
+			}
+			if _, err := scr.ctrl.WriteString(answer); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := who.agree(t.Context(), "Really?"); !errors.Is(err, want) {
+			t.Errorf("%q: %v", answer, err)
+		}
+		scr.close(t)
 	}
 }
 

@@ -37,6 +37,8 @@ type program struct {
 	stdout, stderr io.WriteCloser
 	env            func(string) string
 	environ        func() []string
+	// typesAhead has an answer count that was typed before its question was shown.
+	typesAhead bool
 	// worker is the command that starts a worker process; nil means this
 	// program's own file with [worker.Arg].
 	worker []string

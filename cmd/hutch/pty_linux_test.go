@@ -57,6 +57,13 @@ func newScreen(t *testing.T, typed string) *screen {
 	return s
 }
 
+// shows reports whether a text was shown.
+func (s *screen) shows(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Contains(s.seen.Bytes(), []byte(text))
+}
+
 // close ends the terminal and returns what it showed.
 func (s *screen) close(t *testing.T) string {
 	t.Helper()

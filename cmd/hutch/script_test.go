@@ -54,6 +54,7 @@ func scriptProgram() program {
 	return program{
 		name: "hutch", stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv, environ: os.Environ,
 		worker: []string{os.Getenv(workerEnv)}, shipped: none,
+		typesAhead: true, // a script has no other way
 	}
 }
 

@@ -15,9 +15,12 @@ import (
 
 // terminal is where a person is asked. It is used by one goroutine.
 type terminal struct {
-	in   *bufio.Scanner
-	out  io.Writer
-	file *os.File // to be closed; nil if out is not ours
+	in *bufio.Scanner
+	// typed is where somebody types; nil if it counts that they did so before they
+	// were asked.
+	typed *os.File
+	out   io.Writer
+	file  *os.File // to be closed; nil if out is not ours
 }
 
 // errNoTerminal is why nothing is decided where nobody can be asked.
@@ -31,6 +34,9 @@ func openTerminal(p program) (*terminal, error) {
 		return nil, errNoTerminal
 	}
 	t := &terminal{in: bufio.NewScanner(p.stdin), out: p.stderr}
+	if f, ok := p.stdin.(*os.File); ok && !p.typesAhead {
+		t.typed = f
+	}
 	if isTerminal(p.stderr) {
 		return t, nil
 	}
@@ -60,8 +66,14 @@ func (t *terminal) show(text string) error {
 }
 
 // ask returns the line that somebody types, trimmed; nothing typed at all is an
-// empty one. An interrupt does not wait for it.
+// empty one. What was typed before it was asked is no answer. An interrupt does not
+// wait for it.
 func (t *terminal) ask(ctx context.Context, question string) (answer string, err error) {
+	if t.typed != nil {
+		if err := forgetTyped(t.typed); err != nil {
+			return "", fmt.Errorf("what was typed before cannot be discarded: %w", err)
+		}
+	}
 	if err := t.show(question + " "); err != nil {
 		return "", err
 	}
