@@ -38,3 +38,12 @@ func ReadLines(text []byte) (values map[string]string, again string, err error) 
 	}
 	return values, again, err
 }
+
+// MaxAtOnce is how many bytes are looked through at once.
+const MaxAtOnce = maxAtOnce
+
+// Enter takes some of what a redactor has room for.
+func Enter(r *Redactor, size int) (leave func()) { return r.vault.room.enter(size) }
+
+// Free is how much of it is free.
+func Free(r *Redactor) int { return r.vault.room.free }

@@ -64,7 +64,7 @@ func (v *Vault) Prepare(rules []capability.SecretRule, out Outbound) (*Injection
 }
 
 func (i *Injection) scan(where string, text []byte) error {
-	found := i.vault.live.Load().matcher.find(text, maxDepth)
+	found := i.vault.find(text)
 	if len(found) == 0 {
 		return nil
 	}

@@ -9,10 +9,11 @@ import (
 
 // Redactor takes the values of a vault out of texts, as they are at that moment,
 // and those that were removed or replaced while the process runs. It finds a value
-// of [MinValue] bytes and more as it is, in hexadecimal, in base64 of both
-// alphabets wherever in the encoded text it lies, in HTML, and all of these with
-// the escapes of URLs and of JSON strings, also one in the other; not what was
-// compressed, encrypted or cut.
+// of [MinValue] bytes and more as it is, in UTF-16, in hexadecimal and in base64 of
+// both alphabets, wherever in the encoded text it lies and however that is broken
+// into lines or groups, in HTML, and all of these with the escapes of URLs and of
+// JSON strings, also one in the other; not what was compressed, encrypted, cut, or
+// encoded twice.
 type Redactor struct{ vault *Vault }
 
 // Redactor returns the vault's redactor.
@@ -63,7 +64,17 @@ func (r *Redactor) find(text []byte) []span {
 		r.vault.refreshLocked()
 		r.vault.mu.Unlock()
 	}
-	return r.vault.live.Load().matcher.find(text, maxDepth)
+	return r.vault.find(text)
+}
+
+// find waits until there is room: looking through a text takes as much memory again
+// as the text has.
+func (v *Vault) find(text []byte) []span {
+	if len(text) < MinValue {
+		return nil
+	}
+	defer v.room.enter(len(text))()
+	return v.live.Load().matcher.find(text)
 }
 
 // maxDepth is how many escapings inside each other are looked through.
@@ -71,41 +82,83 @@ const maxDepth = 3
 
 // find returns where values are, in order, apart from each other. None ends inside
 // an escape of the text itself, so that JSON stays JSON.
-func (m *matcher) find(text []byte, depth int) []span {
-	if m.count == 0 {
+//
+// A text is unescaped in each of the ways alone, and up to maxDepth times in all of
+// them at once: whatever the order in which escapings were put into each other. Where
+// escapes are is not kept, but found out again if there is a value.
+func (m *matcher) find(text []byte) []span {
+	if m.empty() {
 		return nil
 	}
-	found := m.scan(text)
-	if depth == 0 {
-		return merged(found)
+	found := m.scan(nil, text)
+	if allWays.in(text) {
+		room := make([]byte, 0, len(text))
+		found = m.findOneWay(found, text, room)
+		found = m.findNested(found, text, room)
 	}
-	ways := layers(text)
-	for _, u := range ways {
-		for _, s := range m.find(u.text, depth-1) {
-			found = append(found, span{u.origin(s.from), u.origin(s.to), s.name})
-		}
+	if len(found) > maxFound {
+		return []span{{0, len(text), found[0].name}}
 	}
-	for i := range found {
-		for _, u := range ways {
-			if depth == maxDepth { // what was unescaped may have other borders
-				found[i] = u.whole(found[i])
-			}
+	for _, w := range []ways{percents, backslashes, entities} { // what was unescaped may have other borders
+		found = merged(found)
+		if len(found) > 0 {
+			w.whole(text, found)
 		}
 	}
 	return merged(found)
 }
 
-// layers returns what text says in the ways in which it can be unescaped.
-func layers(text []byte) (all []unescaped) {
-	for _, way := range []struct {
-		lead byte
-		read func([]byte) (string, int)
-	}{{'%', percent}, {'\\', backslash}, {'&', entity}} {
-		if u := unescape(text, way.lead, way.read); len(u.marks) > 0 {
-			all = append(all, u)
+// findOneWay adds what is found if only one kind of escapes is one. Where there is
+// only one kind, it is what findNested finds.
+func (m *matcher) findOneWay(found []span, text, room []byte) []span {
+	var kinds []ways
+	for _, w := range []ways{percents, backslashes, entities} {
+		if w.in(text) {
+			kinds = append(kinds, w)
 		}
 	}
-	return all
+	if len(kinds) < 2 {
+		return found
+	}
+	for _, w := range kinds {
+		plain, _ := w.decode(room, text)
+		if more := merged(m.scan(nil, plain)); len(more) > 0 {
+			w.origins(text, more)
+			found = append(found, more...)
+		}
+	}
+	return found
+}
+
+// findNested adds what is found if all escapes are replaced, again and again.
+func (m *matcher) findNested(found []span, text, room []byte) []span {
+	plain, count := allWays.decode(room, text)
+	for depth := 1; count > 0; depth++ {
+		if more := merged(m.scan(nil, plain)); len(more) > 0 {
+			for up := depth - 1; up >= 0; up-- {
+				allWays.origins(decoded(text, up), more)
+			}
+			found = append(found, more...)
+		}
+		if depth == maxDepth {
+			break
+		}
+		plain, count = allWays.decode(plain, plain)
+	}
+	return found
+}
+
+// decoded returns what becomes of text when its escapes are replaced so many times.
+func decoded(text []byte, times int) []byte {
+	if times == 0 {
+		return text
+	}
+	plain := make([]byte, 0, len(text))
+	plain, _ = allWays.decode(plain, text)
+	for range times - 1 {
+		plain, _ = allWays.decode(plain, plain)
+	}
+	return plain
 }
 
 func merged(found []span) []span {

@@ -87,6 +87,7 @@ type Vault struct {
 	retired []Value
 	live    atomic.Pointer[snapshot]
 	checked atomic.Int64 // when the files were looked at, in nanoseconds
+	room    *room
 }
 
 // snapshot is what a vault holds at one moment. It is never changed.
@@ -104,7 +105,7 @@ type held struct {
 // Open reads all sources. An error says which one is wrong, in which line, and
 // nothing of a value.
 func Open(o Options) (*Vault, error) {
-	v := &Vault{logger: o.Logger}
+	v := &Vault{logger: o.Logger, room: newRoom()}
 	if v.logger == nil {
 		v.logger = slog.New(slog.DiscardHandler)
 	}
