@@ -25,6 +25,7 @@ type Outbound struct {
 type Injection struct {
 	vault *Vault
 	rules []capability.SecretRule
+	out   Outbound // looked at when the first hop is made
 
 	began  bool
 	origin string // of the first hop
@@ -32,35 +33,48 @@ type Injection struct {
 	used   map[string]bool
 }
 
-// Prepare looks at a request before anything is put into it, for rules that are
-// granted for the call. It refuses one that holds the value of a secret, whichever
-// and in whatever form: a guest never has one to send. And it refuses the
-// placeholder of a granted secret in the body, where no rule can put a value.
+// Prepare begins a request, with rules that are granted for the call. It refuses one
+// whose URL holds the value of a secret, whichever and in whatever form: a guest never
+// has one to send. The rest is looked at by [Injection.Apply], when it was decided that
+// there may be such a request: what is denied costs little.
 func (v *Vault) Prepare(rules []capability.SecretRule, out Outbound) (*Injection, error) {
 	v.look()
-	i := &Injection{vault: v, rules: rules, used: map[string]bool{}}
+	i := &Injection{vault: v, rules: rules, out: out, used: map[string]bool{}}
+	if len(out.URL) > maxURL {
+		return nil, &capability.Refusal{Code: abi.Invalid, Text: fmt.Sprintf("a URL of %d bytes: at most %d are allowed", len(out.URL), maxURL)}
+	}
 	if err := i.scan("URL", []byte(out.URL)); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(out.Header)) {
+	return i, nil
+}
+
+// maxURL bounds a URL as a guest writes it.
+const maxURL = 8 << 10
+
+// check looks at what a guest wrote before anything is put into it. It refuses the value
+// of a secret anywhere, and the placeholder of a granted one in the body, where no rule
+// can put a value.
+func (i *Injection) check() error {
+	for _, name := range slices.Sorted(maps.Keys(i.out.Header)) {
 		if err := i.scan("header", []byte(name)); err != nil {
-			return nil, err
+			return err
 		}
-		for _, text := range out.Header[name] {
+		for _, text := range i.out.Header[name] {
 			if err := i.scan("header", []byte(text)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	if err := i.scan("body", out.Body); err != nil {
-		return nil, err
+	if err := i.scan("body", i.out.Body); err != nil {
+		return err
 	}
-	for _, name := range Placeholders(string(out.Body)) {
-		if i.granted(name) {
-			return nil, denied("%s is in the body: a secret is put into a header or a query parameter alone", Placeholder(name))
+	for name := range placeholders(i.out.Body) {
+		if i.granted(string(name)) {
+			return denied("%s is in the body: a secret is put into a header or a query parameter alone", Placeholder(string(name)))
 		}
 	}
-	return i, nil
+	return nil
 }
 
 func (i *Injection) scan(where string, text []byte) error {
@@ -81,7 +95,7 @@ func (i *Injection) granted(name string) bool {
 // Used returns the names of the secrets that were put in so far, sorted.
 func (i *Injection) Used() []string { return slices.Sorted(maps.Keys(i.used)) }
 
-// Apply puts secrets into one hop: into the header h and the query of u. The first
+// Apply puts secrets into one hop, after it looked at what the guest wrote: into the header h and the query of u. The first
 // hop is what the guest asked for: each granted secret whose rule is about it is
 // put where the rule says, and a placeholder anywhere else is refused. A redirect
 // within the origin is treated alike. One to another origin gets no secret, nor
@@ -95,7 +109,10 @@ func (i *Injection) Apply(u *url.URL, h http.Header) error {
 	i.vault.look() // a redirect may come long after Prepare
 	origin := originOf(u)
 	if !i.began {
-		i.began, i.origin = true, origin
+		if err := i.check(); err != nil {
+			return err
+		}
+		i.began, i.origin, i.out = true, origin, Outbound{}
 	}
 	i.left = i.left || origin != i.origin
 	if i.left {
@@ -121,6 +138,9 @@ func (i *Injection) Apply(u *url.URL, h http.Header) error {
 		return err
 	}
 	u.RawQuery = strings.Join(pairs, "&")
+	if len(i.used) > 0 && hasHeader(h, "Range") {
+		return denied("a request that a secret is put into asks for the whole, or a value could be read in parts: leave the header Range out")
+	}
 	return nil
 }
 
@@ -182,7 +202,7 @@ func (i *Injection) fillHeader(u *url.URL, h http.Header, rules []capability.Sec
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		mine := rulesFor(rules, func(r capability.SecretRule) bool { return strings.EqualFold(r.Header, name) })
 		for at, text := range h[name] {
-			value, err := i.fill(u, "header "+strconv.Quote(abi.Cut(name, maxShown)), text, mine)
+			value, err := i.fill(u, "header "+i.shown(name), text, mine)
 			if err != nil {
 				return err
 			}
@@ -210,6 +230,13 @@ func (i *Injection) addHeader(h http.Header, rules []capability.SecretRule) erro
 }
 
 const maxShown = 100
+
+// shown quotes what stands in a request, which a server may have written that sends
+// values back. What is cut first is no longer found.
+func (i *Injection) shown(text string) string {
+	clean, _ := i.vault.Redactor().Text(text)
+	return strconv.Quote(abi.Cut(clean, maxShown))
+}
 
 func rulesFor(rules []capability.SecretRule, is func(capability.SecretRule) bool) (mine []capability.SecretRule) {
 	for _, r := range rules {
@@ -249,7 +276,10 @@ func (i *Injection) fill(u *url.URL, place, text string, rules []capability.Secr
 	for _, name := range names {
 		at := slices.IndexFunc(rules, func(r capability.SecretRule) bool { return r.Name == name })
 		if at < 0 {
-			return "", denied("%s is not granted in the %s for host %s and this path", Placeholder(abi.Cut(name, maxShown)), place, strconv.Quote(abi.Cut(u.Hostname(), maxShown)))
+			return "", denied("%s is not granted in the %s for host %s and this path", Placeholder(abi.Cut(name, maxShown)), place, i.shown(u.Hostname()))
+		}
+		if times(text, name) > 1 {
+			return "", denied("%s is in the %s more than once: write it once", Placeholder(name), place)
 		}
 		value, err := i.value(rules[at])
 		if err != nil {
@@ -266,6 +296,15 @@ func (i *Injection) fill(u *url.URL, place, text string, rules []capability.Secr
 		})
 	}
 	return text, nil
+}
+
+func times(text, name string) (n int) {
+	for found := range placeholders([]byte(text)) {
+		if string(found) == name {
+			n++
+		}
+	}
+	return n
 }
 
 // withoutPlaceholder lets a text through in a place that no rule is about. In one
@@ -309,7 +348,7 @@ func (i *Injection) fillQuery(u *url.URL, pairs []string, rules []capability.Sec
 			return denied("%s is the name of a query parameter: a secret is put into its value", Placeholder(names[0]))
 		}
 		mine := rulesFor(rules, func(r capability.SecretRule) bool { return r.Query != "" && r.Query == name })
-		filled, err := i.fill(u, "query parameter "+strconv.Quote(abi.Cut(name, maxShown)), text, mine)
+		filled, err := i.fill(u, "query parameter "+i.shown(name), text, mine)
 		if err != nil {
 			return err
 		}

@@ -148,6 +148,14 @@ func TestInject(t *testing.T) {
 		{name: "two secrets in one header", url: "https://a.test/", header: http.Header{"X-Keys": {"secret://github_token:secret://slack"}},
 			rules: []capability.SecretRule{{Name: "github_token", Header: "X-Keys", Host: "a.test"}, {Name: "slack", Header: "X-Keys", Host: "a.test"}},
 			want:  []string{"https://a.test/", "X-Keys: ghp_0123456789abcdef:xoxb-0123456789"}},
+		{name: "a placeholder twice in a header", url: issues, header: http.Header{"Authorization": {"secret://github_token,secret://github_token"}}, rules: githubRules(),
+			code: abi.Denied, text: `secret://github_token is in the header "Authorization" more than once`},
+		{name: "a placeholder twice in a parameter", url: "https://eu.weather.test/?appid=secret://weather,secret://weather", rules: weatherRules(),
+			code: abi.Denied, text: `secret://weather is in the query parameter "appid" more than once`},
+		{name: "a part of an answer", url: issues, header: http.Header{"range": {"bytes=0-9"}}, rules: githubRules(), code: abi.Denied, text: "leave the header Range out"},
+		{name: "a part of an answer without a secret", url: "https://evil.test/", header: http.Header{"Range": {"bytes=0-9"}}, rules: githubRules(),
+			want: []string{"https://evil.test/", "Range: bytes=0-9"}},
+		{name: "a long URL", url: "https://a.test/?" + strings.Repeat("a", 8<<10), code: abi.Invalid, text: "at most 8192 are allowed"},
 		{name: "two secrets for one header", url: "https://a.test/", code: abi.Denied, text: "two secrets are granted for the header X-Keys",
 			rules: []capability.SecretRule{{Name: "github_token", Header: "X-Keys", Host: "a.test"}, {Name: "slack", Header: "x-keys", Host: "a.test"}}},
 		{name: "two secrets for one parameter", url: "https://a.test/", code: abi.Denied, text: "two secrets are granted for the query parameter k",
@@ -335,6 +343,49 @@ func TestInjectionLooksAgain(t *testing.T) {
 		}
 		sends("removed here", "the secret github_token is not set")
 	})
+}
+
+// S18: the names of parameters may come from a server that redirects. A value in one is
+// taken out before the name is cut.
+func TestS18_ErrorsAreCleanedBeforeTheyAreCut(t *testing.T) {
+	value := strings.Repeat("0123456789", 12)
+	v := vault(t, "token="+value)
+	rules := []capability.SecretRule{{Name: "token", Query: "k", Host: "a.test"}}
+	i, err := v.Prepare(rules, secrets.Outbound{URL: "https://a.test/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := apply(t, i, "https://a.test/", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, next := range []string{"https://a.test/?x" + value + "=secret://token"} {
+		if _, err := apply(t, i, next, nil); err == nil || strings.Contains(err.Error(), value[:20]) || !strings.Contains(err.Error(), "[redacted:token]") {
+			t.Errorf("%s: %v", next, err)
+		}
+	}
+}
+
+// A body is looked at when its request was decided about, and in little memory.
+func TestBodiesAreLookedAtAfterTheDecision(t *testing.T) {
+	v := vault(t, "slack=xoxb-0123456789")
+	rules := []capability.SecretRule{{Name: "slack", Header: "Authorization", Host: "slack.test"}}
+	out := secrets.Outbound{URL: "https://slack.test/", Body: []byte(strings.Repeat(`%41 secret://other&amp;\n`, 1<<15)), Header: map[string][]string{"X": {"xoxb-0123456789"}}}
+	var i *secrets.Injection
+	if got := allocated(func() { i, _ = v.Prepare(rules, out) }); i == nil || got > 16<<10 {
+		t.Errorf("%d bytes for a request that nobody decided about", got)
+	}
+	if _, err := apply(t, i, out.URL, nil); err == nil || !strings.Contains(err.Error(), "the header holds the value") {
+		t.Errorf("applied: %v", err)
+	}
+	out.Header = nil
+	i, _ = v.Prepare(rules, out)
+	if got := allocated(func() {
+		if _, err := apply(t, i, out.URL, nil); err != nil {
+			t.Error(err)
+		}
+	}); got > 2*int64(len(out.Body)) {
+		t.Errorf("%d bytes for a body of %d", got, len(out.Body))
+	}
 }
 
 func TestPlaceholders(t *testing.T) {

@@ -1,6 +1,8 @@
 package secrets
 
 import (
+	"bytes"
+	"iter"
 	"regexp"
 	"strings"
 )
@@ -21,11 +23,31 @@ func Placeholders(text string) (names []string) {
 		return nil
 	}
 	seen := map[string]bool{}
-	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-		if !seen[m[1]] {
-			seen[m[1]] = true
-			names = append(names, m[1])
+	for found := range placeholders([]byte(text)) {
+		if name := string(found); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// placeholders yields the names that a text asks for, as often as it does.
+func placeholders(text []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for {
+			_, rest, ok := bytes.Cut(text, []byte(scheme))
+			if !ok {
+				return
+			}
+			size := 0
+			for size < len(rest) && (isAlphanumeric(rest[size]) || size > 0 && (rest[size] == '_' || rest[size] == '-')) {
+				size++
+			}
+			text = rest[size:]
+			if size > 0 && !yield(rest[:size]) {
+				return
+			}
+		}
+	}
 }
