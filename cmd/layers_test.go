@@ -55,7 +55,7 @@ var packages = map[string][]string{
 	"host/gate":         {"host/address", "host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/fetch":        {"host/address", "host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
-	"host/secrets":      {"host/capability", "protocol/abi"},
+	"host/secrets":      {"host/capability", "host/ownfile", "protocol/abi"},
 	"host/guestlog":     {"protocol/abi"},
 	"host/trackerproxy": {"host/capability", "protocol/abi", "protocol/tracker"},
 	"host/conversation": {"host/capability", "protocol/abi", "protocol/chat"},

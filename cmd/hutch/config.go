@@ -187,7 +187,13 @@ func gatherConfig(c *cli.Context, p program) (Config, []error) {
 			wrong = append(wrong, usagef("%s: %w", g.place(flagAddr), err))
 		}
 	}
-	return cfg, append(wrong, cfg.finish(p.env)...)
+	wrong = append(wrong, cfg.finish(p.env)...)
+	if file := configFile(c, p); file != "" {
+		if err := cfg.checkConfigPlace(file); err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return cfg, wrong
 }
 
 // configFile is the configuration that was named, empty if none was.

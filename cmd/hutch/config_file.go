@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/host/ownfile"
 	"github.com/hutch-run/hutch/host/strictyaml"
 )
 
@@ -13,9 +14,9 @@ import (
 // the file, so that it means the same wherever hutch starts. Every error names file,
 // line and key, and nothing unknown, repeated or aliased slips through.
 func (cfg *Config) fromFile(all []setting, path string, env func(string) string) (wrong []error) {
-	body, err := strictyaml.ReadFile(path)
+	body, err := readOwn("config", path, strictyaml.MaxBytes, ownfile.Needs{})
 	if err != nil {
-		return []error{usagef("config %s: %w", quoted(path), err)}
+		return []error{usagef("%w", err)}
 	}
 	root, err := strictyaml.Parse(path, body)
 	if err == nil {

@@ -25,6 +25,12 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 		}
 		args = append([]string{"--config", "hutch.yaml"}, args...)
 	}
+	return configOf(t, env, args...)
+}
+
+// configOf is the configuration of these arguments, in the current folder.
+func configOf(t *testing.T, env map[string]string, args ...string) (Config, error) {
+	t.Helper()
 	p := program{env: func(name string) string {
 		if v, ok := env[name]; ok || name != "HOME" {
 			return v
@@ -260,7 +266,7 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 		{"empty state", nil, []string{"--state", ""}, "--state: empty"},
 		{"empty folder", nil, []string{"--tools", ""}, "--tools: empty"},
 		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
-		{"folder as file", nil, []string{"--config", "."}, `config ".": a directory, not a regular file`},
+		{"folder as file", nil, []string{"--config", "."}, `config ".": it is a directory, not a regular file`},
 		{"all interfaces", nil, []string{"--addr", ":8420"},
 			`--addr: ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"name", nil, []string{"--addr", "localhost.evil:8420"},
@@ -311,7 +317,7 @@ func TestConfigFileTooLarge(t *testing.T) {
 		t.Errorf("%d bytes: %v", strictyaml.MaxBytes, err)
 	}
 	_, err = readConfig(t, strings.Repeat("#", strictyaml.MaxBytes+1), nil)
-	wantUsage(t, err, `config "hutch.yaml": larger than 64KiB`)
+	wantUsage(t, err, `config "hutch.yaml": it has more than 65536 bytes`)
 }
 
 func TestLimitKeysHaveDefaults(t *testing.T) {

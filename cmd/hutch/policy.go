@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,10 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/host/capability"
+	"github.com/hutch-run/hutch/host/ownfile"
 	"github.com/hutch-run/hutch/protocol/definition"
-	"github.com/hutch-run/hutch/runtime/plainfile"
 	"github.com/hutch-run/hutch/runtime/registry"
 )
-
-// maxPolicy is the largest policy file that is read: thousands of modules.
-const maxPolicy = 8 << 20
 
 // policyFile is the file that says what is granted, followed while hutch runs. A
 // file that is wrong changes nothing: what was in force stays.
@@ -56,7 +54,7 @@ func openPolicy(cfg Config, log *slog.Logger) (*policyFile, error) {
 	defer f.mu.Unlock()
 	f.read()
 	if f.problem != nil {
-		return nil, usagef("%w", f.problem).withHint("correct the file; a hutch that runs goes on with the policy it had")
+		return nil, usagef("%w", f.problem).withHint("%s", cmp.Or(hintOf(f.problem), "correct the file; a hutch that runs goes on with the policy it had"))
 	}
 	return f, nil
 }
@@ -83,7 +81,9 @@ func (f *policyFile) refresh() (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	settled := now == f.seen
-	if f.seen = now; !settled || now == f.taken {
+	// Whose a file is, and who can write to it, can be mended without a new stamp.
+	unsafe := (*ownfile.Refusal)(nil)
+	if f.seen = now; !settled || now == f.taken && !errors.As(f.problem, &unsafe) {
 		return false
 	}
 	return f.read()
@@ -134,19 +134,21 @@ func readPolicy(path string, s stamp) (*capability.Policy, error) {
 
 // readPolicyText returns the text of a policy file that nobody else can write.
 func readPolicyText(path string) ([]byte, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", quoted(path), withoutPath(err))
+	return readOwn("policy", path, capability.MaxPolicyBytes, ownfile.Needs{OneName: true})
+}
+
+// readOwn returns a file of the operator that nobody else can write or replace; what
+// is what errors call it.
+func readOwn(what, path string, most int64, needs ownfile.Needs) ([]byte, error) {
+	body, err := ownfile.Read(path, most, needs)
+	if err == nil {
+		return body, nil
 	}
-	info, err := os.Stat(real)
-	if err == nil && exposed(info) {
-		return nil, hinted(fmt.Errorf("policy %s: others can write to it", quoted(path)), "chmod go-w %s", shellWord(real))
+	err = fmt.Errorf("%s %s: %w", what, quoted(path), err)
+	if unsafe := (*ownfile.Refusal)(nil); errors.As(err, &unsafe) && unsafe.Do != "" {
+		return nil, hinted(err, "%s %s", unsafe.Do, shellWord(unsafe.At))
 	}
-	body, err := plainfile.Read(real, maxPolicy)
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", quoted(path), withoutPath(err))
-	}
-	return body, nil
+	return nil, err
 }
 
 func withoutPath(err error) error {
@@ -204,6 +206,21 @@ func (cfg Config) checkPolicyPlace() error {
 	}
 	return usagef("policy %s: lies in the tool folder %s, whose files never decide what they may do", quoted(cfg.Policy), quoted(dir)).
 		withHint("move it elsewhere, such as to the state folder, where it is found without being named")
+}
+
+// checkConfigPlace refuses a configuration in a folder that modules are dropped into:
+// it would say where the policy is, and whether a person has to decide.
+func (cfg Config) checkConfigPlace(file string) error {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return usagef("config %s: %w", quoted(file), err)
+	}
+	dir, err := cfg.toolFolderOf(abs)
+	if err != nil || dir == "" {
+		return err
+	}
+	return usagef("config %s: lies in the tool folder %s, where others put files", quoted(file), quoted(dir)).
+		withHint("move it elsewhere, such as to the folder above")
 }
 
 // toolFolderOf returns the tool folder that a file lies in, empty if it lies in none.

@@ -34,7 +34,7 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	}{
 		{write(granted), true, 1, ""},
 		{write(granted[:len(granted)-4]), false, 1, "policy.yaml:3: "},
-		{write(strings.Repeat("#", maxPolicy+1)), false, 1, "policy.yaml"},
+		{write(strings.Repeat("#", capability.MaxPolicyBytes+1)), false, 1, "policy.yaml"},
 		{write(granted), false, 1, ""},
 		{write(granted + "  b.wasm: {grant: {}}\n"), true, 2, ""},
 		{func() { must(t, os.Remove(path)); must(t, os.Mkdir(path, 0o700)) }, false, 2, "policy.yaml"},

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
@@ -184,7 +185,7 @@ func playBrokenPolicy(h hand, round int) {
 	for _, bad := range []string{
 		fmt.Sprintf("version: 1\nmodules: {\"round %d", round),
 		fmt.Sprintf("%s  broken-%d.wasm: {grant: {telepathy: all}}\n", good, round),
-		strings.Repeat("#", maxPolicy+1+round),
+		strings.Repeat("#", capability.MaxPolicyBytes+1+round),
 	} {
 		before := h.s.log.policiesKept()
 		h.ok(writeAtomic(h.s.policy.path, []byte(bad)))

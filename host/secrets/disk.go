@@ -3,36 +3,18 @@ package secrets
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/hutch-run/hutch/host/ownfile"
 )
 
 // readPrivate returns a file that belongs to this process's user, and that nobody
-// else can read or write. Errors do not say where it is.
-func readPrivate(path string, most int64) (raw []byte, err error) {
-	f, err := os.OpenFile(path, openFlags, 0)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-	if err := checkPrivate(info, os.Geteuid()); err != nil {
-		return nil, err
-	}
-	raw, err = io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(raw)) > most {
-		return nil, fmt.Errorf("it has more than %d bytes", most)
-	}
-	return raw, withoutPath(err)
+// else can read, write or replace. Errors do not say where it is.
+func readPrivate(path string, most int64) ([]byte, error) {
+	return ownfile.Read(path, most, ownfile.Needs{Private: true, OneName: true, NoLink: true})
 }
 
 // withoutPath returns what went wrong without where: this is told to guests'

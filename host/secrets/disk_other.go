@@ -7,12 +7,6 @@ import (
 	"os"
 )
 
-const openFlags = os.O_RDONLY
-
-// checkPrivate cannot tell here: access is in lists that the mode does not show,
-// and a file has the rights of the folder it is in.
-func checkPrivate(fs.FileInfo, int) error { return nil }
-
 // fileID is in no portable information about a file.
 type fileID struct{}
 

@@ -6,9 +6,6 @@ const MaxFile = maxFile
 // MaxSecrets is how many secrets a file may have.
 const MaxSecrets = maxSecrets
 
-// CheckPrivate is what files are checked by.
-var CheckPrivate = checkPrivate
-
 // Locked is what writers wait in.
 var Locked = locked
 

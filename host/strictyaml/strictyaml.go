@@ -14,8 +14,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -31,55 +29,6 @@ const (
 	// MaxKeys is how many keys it may have in all.
 	MaxKeys = 4096
 )
-
-// ReadFile returns the bytes of a regular file of at most [MaxBytes], or behind a
-// link to one. It never waits for whoever writes a pipe. Errors do not repeat the
-// path.
-func ReadFile(path string) (_ []byte, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s, not a regular file", typeOf(info.Mode()))
-	}
-	body, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if len(body) > MaxBytes {
-		return nil, fmt.Errorf("larger than %dKiB", MaxBytes>>10)
-	}
-	return body, nil
-}
-
-func withoutPath(err error) error {
-	var bad *os.PathError
-	if errors.As(err, &bad) {
-		return bad.Err
-	}
-	return err
-}
-
-func typeOf(m os.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a directory"
-	case m&os.ModeNamedPipe != 0:
-		return "a pipe"
-	case m&os.ModeSocket != 0:
-		return "a socket"
-	case m&os.ModeDevice != 0:
-		return "a device"
-	default:
-		return "something special"
-	}
-}
 
 // A Node is a value of a document: a mapping, a list, a single value, or nothing
 // where a key has no value. It knows where it stands.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -245,30 +244,6 @@ func TestBounds(t *testing.T) {
 		if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
 			t.Errorf("%.20q: %s, want %s", c.body, got, c.want)
 		}
-	}
-}
-
-func TestReadFile(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name string, size int) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(strings.Repeat("#", size)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	if body, err := ReadFile(file("full.yaml", MaxBytes)); err != nil || len(body) != MaxBytes {
-		t.Errorf("%d bytes: %v", len(body), err)
-	}
-	for path, want := range map[string]string{
-		file("large.yaml", MaxBytes+1): "larger than 64KiB", dir: "a directory, not a regular file",
-	} {
-		if _, err := ReadFile(path); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", path, err, want)
-		}
-	}
-	if _, err := ReadFile(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), dir) {
-		t.Error(err)
 	}
 }
 
