@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,6 +191,20 @@ func disguised(text string) []byte {
 	return b
 }
 
+// forms are the texts that a value can be read from: as it is, in base64 wherever in a
+// longer text it begins, and in hexadecimal. Each is disguised.
+func forms(value string) (all [][]byte) {
+	texts := []string{value, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
+	for before := range 3 {
+		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), value...))
+		texts = append(texts, text[(before*8+5)/6:(before+len(value))*8/6])
+	}
+	for _, text := range texts {
+		all = append(all, disguised(text))
+	}
+	return all
+}
+
 // An unmodified guest of another kit reads its token from its configuration and
 // calls an API with it, as soon as it is granted, and never holds it: not in its
 // memory, its answers, its errors or its log.
@@ -208,7 +223,7 @@ func TestS17_S18_GuestsUseSecretsTheyNeverHold(t *testing.T) {
 	}
 	s.decide(t, api.reaching(t, m))
 	s.awaitListed(t, "call_api", true)
-	ask := map[string]any{"url": api.URL + "/api/me", "disguised": disguised(theSecret)}
+	ask := map[string]any{"url": api.URL + "/api/me", "disguised": disguised(theSecret), "forms": forms(theSecret)}
 	got, err := s.call(t.Context(), "call_api", ask)
 	if err != nil || !strings.Contains(got, `\"status\":200`) || !strings.Contains(got, `\"held\":0`) || api.last() != "Bearer "+theSecret {
 		t.Fatalf("granted: %s, %v; the server saw %s", got, err, api.last())
@@ -217,10 +232,14 @@ func TestS17_S18_GuestsUseSecretsTheyNeverHold(t *testing.T) {
 		t.Errorf("%d values were taken out of the answer: %s", n, got)
 	}
 	hides(t, "the answer", got)
-	ask["disguised"] = disguised("secret://api_token")
-	if got, err := s.call(t.Context(), "call_api", ask); err != nil || strings.Contains(got, `\"held\":0`) {
+	if !strings.Contains(got, `\"handed\":0`) || !strings.Contains(got, `\"left\":0`) {
+		t.Errorf("what the tool was handed has the secret, or a call before left it: %s", got)
+	}
+	ask["disguised"], ask["forms"] = disguised("secret://api_token"), [][]byte{disguised("secret://api_token")}
+	if got, err := s.call(t.Context(), "call_api", ask); err != nil || strings.Contains(got, `\"held\":0`) || strings.Contains(got, `\"handed\":0`) {
 		t.Errorf("the search does not find what is there: %s, %v", got, err)
 	}
+	ask["forms"] = forms(theSecret)
 	ask["fail"] = true
 	got, err = s.call(t.Context(), "call_api", ask)
 	if err != nil || !strings.Contains(got, "[redacted:api_token]") {

@@ -1,6 +1,7 @@
 // Command apiguest is a plugin as others write them, with extism/go-pdk: it reads
 // its token from its configuration and calls an API with it. Besides, it looks
-// through its own memory for what it should never have held.
+// through its own memory, and through the one in which it is handed configuration and
+// answers, for what it should never have held.
 package main
 
 import (
@@ -26,6 +27,8 @@ type input struct {
 			Fail bool   `json:"fail"`
 			// Disguised is what is searched for, each byte with its bits turned over.
 			Disguised []byte `json:"disguised"`
+			// Forms are more of these, for a search of both memories before and after.
+			Forms [][]byte `json:"forms"`
 		} `json:"arguments"`
 	} `json:"params"`
 }
@@ -38,6 +41,7 @@ func call() int32 {
 		return 1
 	}
 	args := in.Params.Arguments
+	before, beforeHanded := search(args.Forms)
 	token, _ := pdk.GetConfig("token")
 	answer := pdk.NewHTTPRequest(pdk.MethodGet, args.URL).SetHeader("Authorization", "Bearer "+token).Send()
 	body := string(answer.Body())
@@ -46,8 +50,10 @@ func call() int32 {
 		pdk.SetError(errors.New("failed on " + body))
 		return 1
 	}
+	after, afterHanded := search(args.Forms)
 	said, err := json.Marshal(map[string]any{
-		"token": token, "status": answer.Status(), "body": body, "headers": answer.Headers(), "held": held(args.Disguised),
+		"token": token, "status": answer.Status(), "body": body, "headers": answer.Headers(),
+		"held": count(ownMemory(), args.Disguised) + after, "handed": afterHanded, "left": before + beforeHanded,
 	})
 	if err == nil {
 		err = pdk.OutputJSON(map[string]any{"content": []map[string]string{{"type": "text", "text": string(said)}}})
@@ -62,10 +68,44 @@ func call() int32 {
 // memoryPages is how many pages the module's memory has.
 func memoryPages() int32
 
-// held counts where in all of the module's memory the text is.
-func held(disguised []byte) (found int) {
+// search counts the forms in the module's memory and in what it was handed.
+func search(forms [][]byte) (own, handed int) {
+	if len(forms) == 0 {
+		return 0, 0
+	}
+	blocks := handedMemory()
+	for _, form := range forms {
+		own += count(ownMemory(), form)
+		handed += count(blocks, form)
+	}
+	return own, handed
+}
+
+// ownMemory is all of the module's memory.
+func ownMemory() []byte {
 	const first, page = 1, 64 << 10 // a slice does not begin at nil
-	memory := unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), first)), int(memoryPages())*page-first)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), first)), int(memoryPages())*page-first)
+}
+
+// loadByte returns one byte of the memory that blocks lie in.
+//
+//go:wasmimport extism:host/env load_u8
+func loadByte(at uint64) uint32
+
+// handedMemory returns a copy of all blocks that there ever were in this call, freed
+// ones too: they end within a new one that is larger than all of them.
+func handedMemory() (all []byte) {
+	const first, large = 16, 64 << 10
+	last := pdk.Allocate(large)
+	defer last.Free()
+	for at := uint64(first); at < last.Offset()+large; at++ {
+		all = append(all, byte(loadByte(at)))
+	}
+	return all
+}
+
+// count counts where in a memory the text is.
+func count(memory, disguised []byte) (found int) {
 	for at := 0; at+len(disguised) <= len(memory); at++ {
 		same := 0
 		for same < len(disguised) && memory[at+same] == ^disguised[same] {
