@@ -129,11 +129,17 @@ type failedCall struct {
 		Status  string `json:"status"`
 		Limit   string `json:"limit,omitempty"`
 		Message string `json:"message"`
+		// Allow is the command that decides about what the call needs.
+		Allow string `json:"allow,omitempty"`
 	} `json:"error"`
 }
 
 func failureOf(err error) (f failedCall) {
 	f.Error.Status, f.Error.Limit, f.Error.Message = callStatus(tool.Result{}, err), tool.LimitOf(err), err.Error()
+	f.Error.Allow = decidingCommandIn(err.Error())
+	if refused := (*refusedCall)(nil); errors.As(err, &refused) {
+		f.Error.Allow = refused.refusal.Do
+	}
 	return f
 }
 
