@@ -24,6 +24,7 @@ type exchange struct {
 	module string
 	rules  Rules
 	inject Inject
+	clean  func(string) string
 
 	host string // of the hop under way, for errors
 	got  Response
@@ -138,6 +139,12 @@ func (x *exchange) injectInto(u *url.URL, header http.Header) *Refused {
 		}
 		u.RawQuery = added.RawQuery
 	}
+	if size := int64(len(u.String())); size > x.c.o.MaxHeaderBytes {
+		return overLimit("the URL has %d bytes with what is added to it: at most %d are allowed", size, x.c.o.MaxHeaderBytes)
+	}
+	if _, size := headerSize(header); size > x.c.o.MaxHeaderBytes {
+		return overLimit("the request has %d bytes of header lines with what is added to them: at most %d are allowed", size, x.c.o.MaxHeaderBytes)
+	}
 	return x.c.checkInjected(header)
 }
 
@@ -188,7 +195,7 @@ func (x *exchange) next(h *hop, answer *http.Response) (*hop, *Refused) {
 	}
 	u, refusal := capability.ParseURL(h.url, location)
 	if refusal != nil {
-		return nil, redirected(h, decided(refusal))
+		return nil, redirected(h, x.unreadable(h, location, refusal))
 	}
 	n := &hop{method: h.method, url: u, header: h.header.Clone(), body: h.body}
 	if !sameOrigin(h.url, u) {
@@ -199,6 +206,23 @@ func (x *exchange) next(h *hop, answer *http.Response) (*hop, *Refused) {
 		maps.DeleteFunc(n.header, func(name string, _ []string) bool { return describesBody(name) })
 	}
 	return n, redirected(h, x.decide(n))
+}
+
+// unreadable is why a redirect leads nowhere. The server may have put into it what it
+// was sent: that is taken out first, since a part of it would not be found any more.
+func (x *exchange) unreadable(h *hop, location string, found *capability.Refusal) *Refused {
+	switch {
+	case x.clean != nil:
+		location = x.clean(location)
+	case x.inject != nil:
+		location = ""
+	}
+	refused := decided(found)
+	refused.Text = "to a URL that is not followed"
+	if _, again := capability.ParseURL(h.url, location); again != nil {
+		refused.Text = again.Text
+	}
+	return refused
 }
 
 func redirects(status int) bool {

@@ -133,6 +133,10 @@ type Request struct {
 	URL    string
 	Header map[string][]string
 	Body   []byte
+	// Clean takes out of a text what may have been injected. Nothing that a server
+	// sent is quoted in an error before that, nor, if something is injected and there
+	// is no Clean, at all.
+	Clean func(text string) string
 }
 
 // Response is an answer. If [Client.Do] fails it holds what is known for the
@@ -199,7 +203,7 @@ func New(o Options) *Client {
 func (c *Client) Do(ctx context.Context, module string, rules Rules, inject Inject, req Request) (Response, error) {
 	timed, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	x := exchange{c: c, module: module, rules: rules, inject: inject}
+	x := exchange{c: c, module: module, rules: rules, inject: inject, clean: req.Clean}
 	if err := x.run(timed, req); err != nil {
 		return x.got, c.explain(ctx, timed, x.host, err)
 	}

@@ -255,15 +255,17 @@ func TestInjectionIsChecked(t *testing.T) {
 		code   abi.Code
 		text   string
 	}{
-		"host":     {func(u *url.URL, _ http.Header) error { u.Host = "evil.test"; return nil }, abi.Denied, "change where it goes"},
-		"scheme":   {func(u *url.URL, _ http.Header) error { u.Scheme = "https"; return nil }, abi.Denied, "change where it goes"},
-		"path":     {func(u *url.URL, _ http.Header) error { u.Path = "/x"; return nil }, abi.Denied, "change where it goes"},
-		"user":     {func(u *url.URL, _ http.Header) error { u.User = url.User("x"); return nil }, abi.Denied, "change where it goes"},
-		"framing":  {func(_ *url.URL, h http.Header) error { h.Set("Transfer-Encoding", "chunked"); return nil }, abi.Denied, "Transfer-Encoding"},
-		"no token": {func(_ *url.URL, h http.Header) error { h["X y"] = []string{"z"}; return nil }, abi.Denied, "X y"},
-		"newline":  {func(_ *url.URL, h http.Header) error { h.Set("X-Secret", secret+"\r\nX: y"); return nil }, abi.Invalid, "X-Secret"},
-		"error":    {func(*url.URL, http.Header) error { return errors.New("secret t is not set\n") }, abi.Denied, "secret t is not set "},
-		"query":    {func(u *url.URL, _ http.Header) error { u.RawQuery = "k=" + secret + " HTTP/1.1\r\n"; return nil }, abi.OK, ""},
+		"host":        {func(u *url.URL, _ http.Header) error { u.Host = "evil.test"; return nil }, abi.Denied, "change where it goes"},
+		"scheme":      {func(u *url.URL, _ http.Header) error { u.Scheme = "https"; return nil }, abi.Denied, "change where it goes"},
+		"path":        {func(u *url.URL, _ http.Header) error { u.Path = "/x"; return nil }, abi.Denied, "change where it goes"},
+		"user":        {func(u *url.URL, _ http.Header) error { u.User = url.User("x"); return nil }, abi.Denied, "change where it goes"},
+		"framing":     {func(_ *url.URL, h http.Header) error { h.Set("Transfer-Encoding", "chunked"); return nil }, abi.Denied, "Transfer-Encoding"},
+		"no token":    {func(_ *url.URL, h http.Header) error { h["X y"] = []string{"z"}; return nil }, abi.Denied, "X y"},
+		"newline":     {func(_ *url.URL, h http.Header) error { h.Set("X-Secret", secret+"\r\nX: y"); return nil }, abi.Invalid, "X-Secret"},
+		"error":       {func(*url.URL, http.Header) error { return errors.New("secret t is not set\n") }, abi.Denied, "secret t is not set "},
+		"long header": {func(_ *url.URL, h http.Header) error { h.Set("X-Secret", strings.Repeat(secret, 5000)); return nil }, abi.Limit, "bytes of header lines with what is added"},
+		"long query":  {func(u *url.URL, _ http.Header) error { u.RawQuery = strings.Repeat(secret, 5000); return nil }, abi.Limit, "bytes with what is added to it"},
+		"query":       {func(u *url.URL, _ http.Header) error { u.RawQuery = "k=" + secret + " HTTP/1.1\r\n"; return nil }, abi.OK, ""},
 	} {
 		got, err := c.Do(t.Context(), "m", granted{loopback(t, s.URL)}, tt.inject, get(s.URL+"/a?b"))
 		if tt.code != abi.OK {
@@ -276,6 +278,26 @@ func TestInjectionIsChecked(t *testing.T) {
 	}
 	if len(seen) != 1 {
 		t.Errorf("%d requests were sent, want 1", len(seen))
+	}
+}
+
+// Of a redirect that cannot be read nothing is quoted that may have been injected: it is
+// cleaned before it is cut, or left out.
+func TestS18_RedirectsAreQuotedClean(t *testing.T) {
+	secret := strings.Repeat("hunter2", 5)
+	inject := func(_ *url.URL, h http.Header) error { h.Set("X-Secret", secret); return nil }
+	s := server(t, redirectTo("https://h%zz/"+strings.Repeat("x", 70)+secret))
+	c := newClient(t, fetch.Options{})
+	for want, clean := range map[string]func(string) string{
+		"to a URL that is not followed": nil,
+		"https://h%zz/xxx":              func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
+	} {
+		req := get(s.URL)
+		req.Clean = clean
+		_, err := c.Do(t.Context(), "m", granted{loopback(t, s.URL)}, inject, req)
+		if r := refusal(t, err, abi.Invalid, want); strings.Contains(r.Text, "hunter2") {
+			t.Errorf("told: %s", r.Text)
+		}
 	}
 }
 

@@ -206,3 +206,30 @@ func TestS18_RedirectsThatHoldASecret(t *testing.T) {
 	})
 	wants(t, ask(newWorld(t, entry).begin(), abi.OpHTTP, get(base+"/")), abi.OK, `"url":"`+base+`/next?t=[redacted:token]"`)
 }
+
+// S18: what is said of a redirect that is not followed has lost the value before it is
+// cut, and so has the name of a host, in which letters change their case.
+func TestS18_RedirectsThatAreNotFollowed(t *testing.T) {
+	var to string
+	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Location"] = []string{strings.ReplaceAll(to, "VALUE", r.Header.Get("Authorization"))}
+		w.WriteHeader(http.StatusFound)
+	})
+	w := newWorld(t, entry)
+	host := w.begin()
+	for padding := 60; padding < 100; padding++ {
+		to = "https://h%zz/" + strings.Repeat("x", padding) + "VALUE"
+		wants(t, ask(host, abi.OpHTTP, get(base)), abi.Invalid, "cannot be read")
+		host = w.begin()
+	}
+	for _, to = range []string{"VALUE://x/", "https://VALUE.test/", "https://VALUE:99999/", "https://x/%zzVALUE", strings.Repeat("x", 90) + "://VALUE"} {
+		r := ask(host, abi.OpHTTP, get(base))
+		if r.Code == abi.OK {
+			t.Errorf("%s: %s", to, r.Body)
+		}
+		wants(t, r, r.Code, "redirect by host")
+	}
+	if strings.Contains(w.log.String(), "hunter2") || strings.Contains(fmt.Sprint(w.audit.all), "hunter2") {
+		t.Errorf("the secret is written down: %s\n%v", w.log, w.audit.all)
+	}
+}

@@ -48,6 +48,7 @@ func (s *call) request(ctx context.Context, r abi.Request, rec *Record) abi.Resp
 		return refused(refusal)
 	}
 	rules := &hops{call: s, rec: rec, most: lease.bytes - int64(len(r.Body)) - headBytes}
+	req.Clean = s.clean
 	answer, err := s.gate.o.Fetch.Do(ctx, s.module.Name, rules, injection.Apply, req)
 	rec.Addr, rec.Sent, rec.Received, rec.Secrets = answer.Addr, answer.Sent, answer.Received, injection.Used()
 	lease.settle(answer.Sent + answer.Received)
@@ -67,6 +68,9 @@ type hops struct {
 
 // HTTP implements [fetch.Rules].
 func (h *hops) HTTP(method string, u *url.URL) (capability.HTTPRule, *capability.Refusal) {
+	if h.call.gate.o.Secrets.Redactor().Names(u.Host) { // which is in lower case now
+		return capability.HTTPRule{}, &capability.Refusal{Code: abi.Denied, Text: "the host of the URL holds the value of a secret"}
+	}
 	h.rec.Host = u.Host
 	rule, refusal := h.call.granted.HTTP(method, u)
 	if refusal != nil {

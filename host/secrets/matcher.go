@@ -29,6 +29,7 @@ const key = MinValue
 type matcher struct {
 	exact table // forms as they are
 	loose table // encodings that may be broken into lines or groups, without what breaks them
+	lower []string
 }
 
 // table leads from the first bytes of patterns to the patterns. A filter over them
@@ -41,7 +42,7 @@ type table struct {
 }
 
 func newMatcher(values []Value) *matcher {
-	m := &matcher{table{heads: map[uint64][]pattern{}, seen: map[string]bool{}}, table{heads: map[uint64][]pattern{}, seen: map[string]bool{}}}
+	m := &matcher{exact: newTable(), loose: newTable()}
 	for _, v := range values {
 		name, text := v.both()
 		for _, s := range readings(text) {
@@ -55,6 +56,9 @@ func newMatcher(values []Value) *matcher {
 			}
 		}
 	}
+	for text := range m.exact.seen {
+		m.lower = append(m.lower, strings.ToLower(text))
+	}
 	for _, t := range []*table{&m.exact, &m.loose} {
 		for _, patterns := range t.heads {
 			slices.SortStableFunc(patterns, func(a, b pattern) int { return cmp.Compare(len(b.text), len(a.text)) })
@@ -62,6 +66,8 @@ func newMatcher(values []Value) *matcher {
 	}
 	return m
 }
+
+func newTable() table { return table{heads: map[uint64][]pattern{}, seen: map[string]bool{}} }
 
 func (m *matcher) empty() bool { return len(m.exact.heads) == 0 }
 

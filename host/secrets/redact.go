@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,16 @@ func (r *Redactor) JSON(raw []byte) ([]byte, int) {
 		return clean, len(found)
 	}
 	return []byte(`"` + marker(found[0].name) + `"`), len(found)
+}
+
+// Names reports whether text, in which the case of letters may have been changed,
+// holds a value: the name of a host or of a header field.
+func (r *Redactor) Names(text string) bool {
+	if len(r.find([]byte(text))) > 0 {
+		return true
+	}
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(r.vault.live.Load().matcher.lower, func(value string) bool { return strings.Contains(text, value) })
 }
 
 // find looks at the files first, unless that was done a moment ago. Whoever gets a

@@ -180,6 +180,20 @@ func TestRedactedJSONStaysJSON(t *testing.T) {
 	}
 }
 
+// The names of hosts and of header fields come in another case than they were sent in.
+func TestNamesAreSearchedInAnyCase(t *testing.T) {
+	r := vault(t, "token=ghp_AbCdEf0123").Redactor()
+	encoded := base64.RawURLEncoding.EncodeToString([]byte("ghp_AbCdEf0123"))
+	for text, want := range map[string]bool{
+		"ghp_AbCdEf0123": true, "x.ghp_abcdef0123.test": true, "X-Github-Ghp_abcdef0123": true, strings.ToLower(encoded): true,
+		"X-Github-Request-Id": false, "ghp_abcdef012": false, "": false,
+	} {
+		if got := r.Names(text); got != want {
+			t.Errorf("Names(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestRedactJSON(t *testing.T) {
 	v := vault(t, "pin=12345678", `object="{\"a\":1,"`, "word=sesame")
 	for _, tt := range []struct {
