@@ -254,6 +254,7 @@ func TestParseRefusesTextThatIsNotPlain(t *testing.T) {
 		{"open quote", "version: \"1", "p:1: could not find end character"},
 		{"brackets", deep("[", "]", 17), "p:2: nested deeper than 16 levels"},
 		{"braces", deep("{a: ", "}", 17), "nested deeper"},
+		{"more keys in one mapping than are parsed in time", "version: 1\n" + strings.Repeat("k: 1\n", 99_000), "more than 2000 keys in one mapping"},
 		{"a hundred thousand brackets", deep("[", "", 100_000), "nested deeper"},
 		{"dashes", "version: 1\nmodules:\n" + strings.Repeat("- ", 100_000), "nested deeper"},
 		{"steps", steps(17), "nested deeper"},

@@ -13,6 +13,9 @@ const (
 	maxDepth       = strictyaml.MaxDepth
 	maxKeys        = 100_000
 	maxTokens      = 300_000
+	// maxSiblings is how many modules there may be, and keys in anything else: the
+	// time to parse one mapping is quadratic in it.
+	maxSiblings = 2_000
 )
 
 // A fault is why a text is no YAML of ours.
@@ -27,7 +30,7 @@ func (f *fault) finding() Finding { return Finding{f.line, f.key, f.found, ""} }
 
 // readYAML returns the only document of a text. It is nothing if there is none.
 func readYAML(text []byte) (*node, *fault) {
-	root, err := strictyaml.ParseWithin("", text, strictyaml.Bounds{Bytes: MaxPolicyBytes, Keys: maxKeys, Tokens: maxTokens})
+	root, err := strictyaml.ParseWithin("", text, strictyaml.Bounds{Bytes: MaxPolicyBytes, Keys: maxKeys, Siblings: maxSiblings, Tokens: maxTokens})
 	if bad := (*strictyaml.Finding)(nil); errors.As(err, &bad) {
 		return nil, &fault{bad.Line, bad.Key, bad.Err.Error()}
 	}

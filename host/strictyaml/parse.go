@@ -20,6 +20,8 @@ type Bounds struct {
 	Bytes int
 	// Keys is how many keys it may have in all. Default: [MaxKeys].
 	Keys int
+	// Siblings is how many keys one mapping may have. Default: as many as Keys.
+	Siblings int
 	// Tokens is how many words, signs and comments it may have. Default: as many
 	// as there are bytes.
 	Tokens int
@@ -27,7 +29,7 @@ type Bounds struct {
 
 func (b Bounds) withDefaults() Bounds {
 	b.Bytes, b.Keys = cmp.Or(b.Bytes, MaxBytes), cmp.Or(b.Keys, MaxKeys)
-	b.Tokens = cmp.Or(b.Tokens, b.Bytes)
+	b.Tokens, b.Siblings = cmp.Or(b.Tokens, b.Bytes), cmp.Or(b.Siblings, b.Keys)
 	return b
 }
 
@@ -115,6 +117,9 @@ func checkTokens(name string, tokens token.Tokens, b Bounds) error {
 		if n.see(t, isKey); n.depth() > MaxDepth {
 			return finding(name, t.Position.Line, "nested deeper than %d levels", MaxDepth)
 		}
+		if isKey && n.siblings() > b.Siblings {
+			return finding(name, t.Position.Line, "more than %d keys in one mapping", b.Siblings)
+		}
 	}
 	return nil
 }
@@ -122,27 +127,44 @@ func checkTokens(name string, tokens token.Tokens, b Bounds) error {
 // nesting is how deep a token stands: in so many brackets, and below so many keys
 // and dashes.
 type nesting struct {
-	brackets int
+	// brackets are those that are open, with how many keys each has.
+	brackets []int
 	// block are the columns where the mappings and lists begin that are open; see
 	// [place].
-	block []int
+	block []opened
 }
 
-func (n *nesting) depth() int { return n.brackets + len(n.block) }
+// opened is a mapping or a list without brackets.
+type opened struct{ at, keys int }
+
+func (n *nesting) depth() int { return len(n.brackets) + len(n.block) }
+
+// siblings is how many keys the mapping has that the last token, a key, stands in.
+func (n *nesting) siblings() int {
+	if last := len(n.brackets) - 1; last >= 0 {
+		return n.brackets[last]
+	}
+	return n.block[len(n.block)-1].keys
+}
 
 func (n *nesting) see(t *token.Token, isKey bool) {
 	switch t.Type {
 	case token.SequenceStartType, token.MappingStartType:
-		n.brackets++
+		n.brackets = append(n.brackets, 0)
 	case token.SequenceEndType, token.MappingEndType:
-		n.brackets = max(n.brackets-1, 0)
+		n.brackets = n.brackets[:max(len(n.brackets)-1, 0)]
 	case token.SequenceEntryType:
 		n.enter(place(t, true))
 	case token.DocumentHeaderType, token.DocumentEndType:
 		n.block = n.block[:0]
 	default:
-		if isKey && n.brackets == 0 {
+		switch last := len(n.brackets) - 1; {
+		case !isKey:
+		case last >= 0:
+			n.brackets[last]++
+		default:
 			n.enter(place(t, false))
+			n.block[len(n.block)-1].keys++
 		}
 	}
 }
@@ -157,11 +179,11 @@ func place(t *token.Token, isList bool) int {
 }
 
 func (n *nesting) enter(at int) {
-	for len(n.block) > 0 && n.block[len(n.block)-1] > at {
+	for len(n.block) > 0 && n.block[len(n.block)-1].at > at {
 		n.block = n.block[:len(n.block)-1]
 	}
-	if len(n.block) == 0 || n.block[len(n.block)-1] < at {
-		n.block = append(n.block, at)
+	if len(n.block) == 0 || n.block[len(n.block)-1].at < at {
+		n.block = append(n.block, opened{at: at})
 	}
 }
 

@@ -238,6 +238,11 @@ func TestBounds(t *testing.T) {
 		{"a: b\n", Bounds{Bytes: 4}, "x.yaml:1: 5 bytes: at most 4"},
 		{"a: b\n", Bounds{Tokens: 2}, "x.yaml:1: 3 words and signs: at most 2"},
 		{"a: b\nc: d\n", Bounds{Keys: 1}, "x.yaml:2: more than 1 keys"},
+		{"a:\n  b: c\n  d: e\nf:\n- g: h\n  i: j\n- g: h\n  i: j\n", Bounds{Siblings: 2}, ""},
+		{"a: b\nc:\n  d: e\nf: g\n", Bounds{Siblings: 2}, "x.yaml:4: more than 2 keys in one mapping"},
+		{"a:\n- b: c\n  d: e\n  f: g\n", Bounds{Siblings: 2}, "x.yaml:4: more than 2 keys in one mapping"},
+		{"{a: {b: c, d: e}, f: {g: h}}\n", Bounds{Siblings: 2}, ""},
+		{"{a: b, c: {d: e},\nf: g}\n", Bounds{Siblings: 2}, "x.yaml:2: more than 2 keys in one mapping"},
 		{strings.Repeat("#", MaxBytes+1), Bounds{Bytes: MaxBytes + 1}, ""},
 	} {
 		_, err := ParseWithin("x.yaml", []byte(c.body), c.b)
