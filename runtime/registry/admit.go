@@ -53,7 +53,7 @@ func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
 		if known {
 			continue
 		}
-		if v, ok := r.cached(c.Digest); ok && !(v.unproven() && prove[c.Digest]) {
+		if v, ok := r.cached(c.Digest); ok && (!v.unproven() || !prove[c.Digest]) {
 			r.decided(c.Digest, v)
 			continue
 		}

@@ -74,7 +74,7 @@ func (r *Registry) enqueue(unknown []tool.Candidate) {
 // settled reports whether there is a verdict that is enough. mu is held.
 func (r *Registry) settled(digest string) bool {
 	v, known := r.verdicts[digest]
-	return known && !(v.unproven() && r.round.prove[digest])
+	return known && (!v.unproven() || !r.round.prove[digest])
 }
 
 // fill begins admissions while there is room. mu is held.
