@@ -7,7 +7,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 // Answers are decompressed here and not by the transport, which would hide how
@@ -43,8 +46,11 @@ func (x *exchange) readBody(h *hop, answer *http.Response) (content []byte, deco
 	}
 	raw := &bounded{r: answer.Body, left: most, most: most}
 	defer func() { x.got.Received += most - max(raw.left, 0) }()
-	if !isGzip(answer.Header.Get("Content-Encoding")) {
+	if encodings := answer.Header.Values("Content-Encoding"); len(encodings) > 1 || !isGzip(answer.Header.Get("Content-Encoding")) {
 		content, err = readAll(raw, answer.ContentLength)
+		if err == nil && len(content) > 0 && slices.ContainsFunc(encodings, isEncoded) {
+			return nil, false, &Refused{Code: abi.Unavailable, Text: "host " + shown(h.url.Host) + ": its answer has a content coding that nobody asked for"}
+		}
 		return content, false, err
 	}
 	content, err = x.c.gunzip(raw, most)
@@ -91,6 +97,13 @@ func readAll(r io.Reader, announced int64) ([]byte, error) {
 func isGzip(encoding string) bool {
 	encoding = strings.ToLower(strings.TrimSpace(encoding))
 	return encoding == "gzip" || encoding == "x-gzip"
+}
+
+// isEncoded reports whether a body is not what it will be read as, but for gzip. What is
+// in it could not be looked through.
+func isEncoded(encoding string) bool {
+	encoding = strings.ToLower(strings.TrimSpace(encoding))
+	return encoding != "" && encoding != "identity"
 }
 
 // gunzip decodes a body. One that is empty stays so: servers announce encodings
