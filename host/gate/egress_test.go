@@ -3,6 +3,7 @@ package gate_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/fetch"
@@ -232,4 +234,72 @@ func TestS18_RedirectsThatAreNotFollowed(t *testing.T) {
 	if strings.Contains(w.log.String(), "hunter2") || strings.Contains(fmt.Sprint(w.audit.all), "hunter2") {
 		t.Errorf("the secret is written down: %s\n%v", w.log, w.audit.all)
 	}
+}
+
+// S18: what tells of an answer how long it is or what it hashes to goes with what is
+// taken out of it, and so does a field that is named like a value.
+func TestS18_MeasuresGoWithTheValue(t *testing.T) {
+	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		got := r.Header.Get("Authorization")
+		w.Header().Set("Etag", `"hash"`)
+		w.Header().Set("Digest", "sha-256=hash")
+		w.Header().Set("Content-Range", "bytes 0-9/10")
+		switch r.URL.Path {
+		case "/body":
+			_, _ = io.WriteString(w, got)
+		case "/name":
+			w.Header().Set("X-Github-"+strings.ToUpper(strings.TrimPrefix(got, "Bearer ")), "1")
+		case "/part":
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = io.WriteString(w, got[:10])
+		}
+	})
+	w := newWorld(t, entry)
+	for path, kept := range map[string]bool{"/none": true, "/body": false, "/name": false} {
+		r := ask(w.begin(), abi.OpHTTP, get(base+path))
+		wants(t, r, abi.OK, `"status":200`)
+		for _, field := range []string{"Etag", "Digest", "Content-Length", "Content-Range"} {
+			if strings.Contains(string(r.Body), `"`+field+`"`) != kept {
+				t.Errorf("%s: %s is there or not: %s", path, field, r.Body)
+			}
+		}
+		if strings.Contains(strings.ToLower(string(r.Body)), "hunter2") {
+			t.Errorf("%s: %s", path, r.Body)
+		}
+	}
+	wants(t, ask(w.begin(), abi.OpHTTP, get(base+"/part")), abi.Unavailable, "answers with a part")
+	ranged := `{"url":"` + base + `/part","headers":{"Range":"bytes=0-9"}}`
+	wants(t, ask(w.begin(), abi.OpHTTP, ranged), abi.Denied, "leave the header Range out")
+	plain, _, _ := strings.Cut(entry, "      secrets:")
+	wants(t, ask(newWorld(t, plain).begin(), abi.OpHTTP, strings.Replace(ranged, "/part", "/body", 1)), abi.OK, `"status":200`)
+}
+
+// S18: an answer in UTF-16 is brought into UTF-8, with whatever escapes it has.
+func TestS18_UTF16IsRedacted(t *testing.T) {
+	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
+		text := "é " + strings.ReplaceAll(r.Header.Get("Authorization"), "hunter", `\u0068unt%65r`)
+		if r.URL.Query().Has("mark") {
+			text = "\ufeff" + text
+		}
+		var body []byte
+		for _, unit := range utf16.Encode([]rune(text)) {
+			if r.URL.Path == "/le" {
+				body = binary.LittleEndian.AppendUint16(body, unit)
+			} else {
+				body = binary.BigEndian.AppendUint16(body, unit)
+			}
+		}
+		_, _ = w.Write(body)
+	})
+	w := newWorld(t, entry)
+	for _, path := range []string{"/be?type=text/plain&mark", "/le?type=application/json&mark", "/le?type=text/plain%3Bcharset%3DUTF-16LE", "/be?type=text/plain%3Bcharset%3Dutf-16", "/le?type=&mark"} {
+		r := ask(w.begin(), abi.OpHTTP, get(base+path))
+		wants(t, r, abi.OK, `"body":"é [redacted:token]"`)
+		if strings.Contains(strings.ToLower(string(r.Body)), "charset=utf-16") {
+			t.Errorf("%s: %s", path, r.Body)
+		}
+	}
+	r := ask(w.begin(), abi.OpHTTP, get(base+"/le?type=image/png&mark"))
+	wants(t, r, abi.OK, `"bodyBase64"`) // which is no text
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"unicode/utf8"
@@ -114,7 +115,14 @@ func (s *call) refuse(rec *Record, err error) abi.Response {
 
 // answer returns what the guest may see of an answer.
 func (s *call) answer(rec *Record, a fetch.Response) abi.Response {
+	if len(rec.Secrets) > 0 {
+		if a.Status == http.StatusPartialContent {
+			return abi.Refuse(abi.Unavailable, "http_request: the server answers with a part, which nobody asked for: a value could be read in parts")
+		}
+		a = readable(a)
+	}
 	redactor := s.gate.o.Secrets.Redactor()
+	before := rec.Redactions
 	text := func(t string) string {
 		t, n := redactor.Text(t)
 		rec.Redactions += n
@@ -122,12 +130,19 @@ func (s *call) answer(rec *Record, a fetch.Response) abi.Response {
 	}
 	out := abi.HTTPResponse{Status: a.Status, URL: text(a.URL), Headers: map[string][]string{}}
 	for name, values := range a.Header {
+		if redactor.Names(name) {
+			rec.Redactions++
+			continue
+		}
 		for _, value := range values {
-			out.Headers[text(name)] = append(out.Headers[text(name)], text(value))
+			out.Headers[name] = append(out.Headers[name], text(value))
 		}
 	}
 	body, n := redactor.Bytes(a.Body)
 	rec.Redactions += n
+	if rec.Redactions > before {
+		maps.DeleteFunc(out.Headers, func(name string, _ []string) bool { return measures(name) })
+	}
 	if utf8.Valid(body) {
 		out.Body = string(body)
 	} else {
@@ -140,6 +155,16 @@ func (s *call) answer(rec *Record, a fetch.Response) abi.Response {
 		return s.refuse(rec, err)
 	}
 	return abi.Response{Body: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}
+}
+
+// measures reports whether a header field tells of a body how long it is or what it
+// hashes to. Of one that a value was taken out of, it would tell about the value.
+func measures(name string) bool {
+	switch name {
+	case "Content-Length", "Content-Range", "Content-Md5", "Etag", "Digest", "Content-Digest", "Repr-Digest":
+		return true
+	}
+	return false
 }
 
 // decodeHTTP reads the body of http_request, strictly.
