@@ -7,6 +7,7 @@ import (
 	"mime"
 	"strings"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/host/fetch"
 )
@@ -19,14 +20,10 @@ func readable(a fetch.Response) fetch.Response {
 		kind = values[0]
 	}
 	order := utf16Order(kind, a.Body)
-	if order == nil || len(a.Body)%2 != 0 {
+	if order == nil {
 		return a
 	}
-	units := make([]uint16, 0, len(a.Body)/2)
-	for at := 0; at < len(a.Body); at += 2 {
-		units = append(units, order.Uint16(a.Body[at:]))
-	}
-	a.Body = bytes.TrimPrefix([]byte(string(utf16.Decode(units))), []byte("\ufeff"))
+	a.Body = bytes.TrimPrefix(fromUTF16(a.Body, order), []byte("\ufeff"))
 	a.Header = maps.Clone(a.Header)
 	delete(a.Header, "Content-Length")
 	if media, params, err := mime.ParseMediaType(kind); err == nil && params["charset"] != "" {
@@ -34,6 +31,20 @@ func readable(a fetch.Response) fetch.Response {
 		a.Header["Content-Type"] = []string{mime.FormatMediaType(media, params)}
 	}
 	return a
+}
+
+func fromUTF16(text []byte, order binary.ByteOrder) []byte {
+	plain := make([]byte, 0, len(text))
+	for at := 0; at+1 < len(text); at += 2 {
+		r := rune(order.Uint16(text[at:]))
+		if utf16.IsSurrogate(r) && at+3 < len(text) {
+			if whole := utf16.DecodeRune(r, rune(order.Uint16(text[at+2:]))); whole != utf8.RuneError {
+				r, at = whole, at+2
+			}
+		}
+		plain = utf8.AppendRune(plain, r) // which makes U+FFFD of half a pair
+	}
+	return plain
 }
 
 // utf16Order returns the order of bytes of a text in UTF-16, as its charset or its

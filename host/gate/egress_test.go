@@ -278,7 +278,7 @@ func TestS18_MeasuresGoWithTheValue(t *testing.T) {
 func TestS18_UTF16IsRedacted(t *testing.T) {
 	base, entry := server(t, "", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", r.URL.Query().Get("type"))
-		text := "é " + strings.ReplaceAll(r.Header.Get("Authorization"), "hunter", `\u0068unt%65r`)
+		text := "é 🔑 " + strings.ReplaceAll(r.Header.Get("Authorization"), "hunter", `\u0068unt%65r`)
 		if r.URL.Query().Has("mark") {
 			text = "\ufeff" + text
 		}
@@ -295,7 +295,7 @@ func TestS18_UTF16IsRedacted(t *testing.T) {
 	w := newWorld(t, entry)
 	for _, path := range []string{"/be?type=text/plain&mark", "/le?type=application/json&mark", "/le?type=text/plain%3Bcharset%3DUTF-16LE", "/be?type=text/plain%3Bcharset%3Dutf-16", "/le?type=&mark"} {
 		r := ask(w.begin(), abi.OpHTTP, get(base+path))
-		wants(t, r, abi.OK, `"body":"é [redacted:token]"`)
+		wants(t, r, abi.OK, `"body":"é 🔑 [redacted:token]"`)
 		if strings.Contains(strings.ToLower(string(r.Body)), "charset=utf-16") {
 			t.Errorf("%s: %s", path, r.Body)
 		}
