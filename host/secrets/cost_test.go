@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hutch-run/hutch/host/secrets"
 )
@@ -73,14 +74,31 @@ func TestRedactionWaitsForRoom(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	leave := secrets.Enter(r, secrets.MaxAtOnce-1)
-	if secrets.Free(r) != 1 {
-		t.Errorf("%d bytes are free", secrets.Free(r))
-	}
-	leave()
 	if secrets.Free(r) != secrets.MaxAtOnce {
 		t.Errorf("%d bytes are free, want all", secrets.Free(r))
 	}
+	synctest.Test(t, func(t *testing.T) {
+		r := vault(t, "word=sesame").Redactor()
+		leave := secrets.Enter(r, secrets.MaxAtOnce-6)
+		found := make(chan int, 1)
+		for _, text := range []string{"sesame", "sesame!"} { // the second waits
+			go func() {
+				_, n := r.Text(text)
+				found <- n
+			}()
+			synctest.Wait()
+			if got := len(found); got != map[string]int{"sesame": 1}[text] {
+				t.Errorf("%q: %d answers", text, got)
+			}
+			for range len(found) {
+				<-found
+			}
+		}
+		leave()
+		if n := <-found; n != 1 {
+			t.Errorf("%d found", n)
+		}
+	})
 }
 
 // broken puts sep behind each n characters.
