@@ -219,7 +219,7 @@ func TestS18_RedirectsThatAreNotFollowed(t *testing.T) {
 	})
 	w := newWorld(t, entry)
 	host := w.begin()
-	for padding := 60; padding < 100; padding++ {
+	for padding := range 100 { // wherever it is cut
 		to = "https://h%zz/" + strings.Repeat("x", padding) + "VALUE"
 		wants(t, ask(host, abi.OpHTTP, get(base)), abi.Invalid, "cannot be read")
 		host = w.begin()
