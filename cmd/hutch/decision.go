@@ -13,6 +13,7 @@ import (
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/store"
 )
 
 // What can be decided about a module, as the history has it.
@@ -38,6 +39,8 @@ type decision struct {
 	// Pin: nothing is written to the policy, and later versions are measured by this
 	// one, since the module asks for nothing.
 	Pin bool `json:"pin,omitempty"`
+	// Forget: the values that are kept under the module's name go.
+	Forget bool `json:"forget,omitempty"`
 	// Seen is the markOf what was decided before, as far as whoever decides knew.
 	Seen string `json:"seen"`
 	// Unattended: nobody was asked.
@@ -73,7 +76,7 @@ func (d decision) check() error {
 		return fmt.Errorf("action %s: there are %s, %s, %s", quoted(d.Action), actionGrant, actionRevoke, actionApprove)
 	case d.Action == actionGrant && d.Policy == "":
 		return errors.New("a grant that does not say what is granted")
-	case d.Action == actionApprove && (d.Policy != "" || d.Config != nil):
+	case d.Action == actionApprove && (d.Policy != "" || d.Config != nil || d.Forget):
 		return errors.New("an approval changes no grant")
 	case d.Pin && (d.Action != actionApprove || d.Definitions == ""):
 		return errors.New("a version is accepted by an approval that says what it is")
@@ -164,11 +167,11 @@ func (a *App) decide(ctx context.Context, d decision) error {
 	if err := a.hasRead(d); err != nil {
 		return err
 	}
-	return a.changePolicy(ctx, d.change())
+	return a.changePolicy(ctx, d.change(ctx, a.db))
 }
 
-func (d decision) change() policyChange {
-	return policyChange{d.who(), d.Action, d.Module, d.binding(), d.edit, d.Pin}
+func (d decision) change(ctx context.Context, db *store.DB) policyChange {
+	return policyChange{d.who(), d.Action, d.Module, d.binding(), d.editIn(ctx, db), d.Pin}
 }
 
 // hasRead refuses a decision about a version that this hutch does not know yet: the

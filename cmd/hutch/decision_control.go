@@ -133,7 +133,7 @@ func (cfg Config) decideAlone(ctx context.Context, st state, d decision) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	_, err = d.change().carryOut(ctx, cfg.Policy, db)
+	_, err = d.change(ctx, db).carryOut(ctx, cfg.Policy, db)
 	return err
 }
 

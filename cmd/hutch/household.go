@@ -139,6 +139,7 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)
 	r.Post(valuesPath, a.lendValues)
+	r.Get(keptPath, a.tellKept)
 	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)
 	r.Get(secretsPath, a.tellSecrets)

@@ -42,11 +42,13 @@ type proposal struct {
 	// back: a module that came with hutch has what it came with afterwards.
 	back  bool
 	notes []string
+	// kept is how many values are kept under the module's name.
+	kept int64
 }
 
 // decision is the proposal as it is put into the policy file.
 func (pr *proposal) decision(unattended bool) decision {
-	d := decision{Action: pr.action, Module: pr.module.Name, Digest: pr.binding.Digest, Definitions: pr.binding.Definitions, Seen: pr.mark, Unattended: unattended}
+	d := decision{Action: pr.action, Module: pr.module.Name, Digest: pr.binding.Digest, Definitions: pr.binding.Definitions, Seen: pr.mark, Unattended: unattended, Forget: pr.forgets()}
 	switch {
 	case pr.action == actionApprove:
 		d.Pin = pr.pins()
@@ -129,6 +131,9 @@ func (a *App) settle(ctx context.Context, c *cli.Context, say *voice, who *termi
 	if !changes && !d.Pin || pr.asShipped() {
 		say.line("%s: that is so already: nothing changes", pr.module.Name)
 		return a.tellDecided(c, say, pr, false)
+	}
+	if pr.kept, err = a.cfg.keptValues(ctx, pr.module.Name); err != nil {
+		return err
 	}
 	if who != nil {
 		if err := who.show("\n" + pr.sheet() + "\n"); err != nil {
@@ -272,6 +277,9 @@ func (pr *proposal) sheet() string {
 	}
 	pr.afterwards(&b)
 	b.list("config", configRows(pr.entry.Config, pr.config))
+	if key, what := pr.values(); key != "" {
+		b.row(key, "%s", what)
+	}
 	b.list("warning", pr.notes)
 	return b.String()
 }

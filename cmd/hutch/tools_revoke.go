@@ -31,7 +31,7 @@ any it loses all, and its configuration in the policy too: the decision is taken
 module that asks for something is held again. One that came with hutch then has nothing, also not
 what it came with; --default gives that back. Calls that run keep what they were given. With
 requests to a host go the secrets that nothing can carry any more, and with a secret what the
-configuration has of it.
+configuration has of it. With kv goes, for good, what the module has kept.
 
 examples:
   $ hutch tools revoke weather

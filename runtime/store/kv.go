@@ -262,6 +262,26 @@ func (x Tx) KVUsage(space string) (bytes, values int64, err error) {
 	return bytes, values, err
 }
 
+// KVCount returns how many values are in the spaces whose names begin with prefix,
+// but for what has expired.
+func (x Tx) KVCount(prefix string) (values int64, err error) {
+	const query = `select count(*) from kv k join kv_space s on s.id = k.space
+		where s.name >= $1 and ($2 = '' or s.name < $2) and (k.expires is null or k.expires > $3)`
+	_, err = x.t.one(query, args{prefix, past(prefix), millis(x.t.now)}, &values)
+	return values, err
+}
+
+// KVForget removes the spaces whose names begin with prefix, and all that is in
+// them. Versions begin anew.
+func (x Tx) KVForget(prefix string) error {
+	const spaces = `select id from kv_space where name >= $1 and ($2 = '' or name < $2)`
+	_, err := x.t.exec(`delete from kv where space in (`+spaces+`)`, prefix, past(prefix))
+	if err == nil {
+		_, err = x.t.exec(`delete from kv_space where id in (`+spaces+`)`, prefix, past(prefix))
+	}
+	return err
+}
+
 // sweepKV removes at most so many values that have expired, in one space or, if it
 // is "", in all.
 func (x Tx) sweepKV(space string, most int64) (removed int64, err error) {
@@ -344,4 +364,18 @@ func (d *DB) KVUsage(ctx context.Context, space string) (bytes, values int64, er
 		return err
 	})
 	return bytes, values, err
+}
+
+// KVCount is [Tx.KVCount] in a view of its own.
+func (d *DB) KVCount(ctx context.Context, prefix string) (values int64, err error) {
+	err = d.View(ctx, func(tx Tx) (err error) {
+		values, err = tx.KVCount(prefix)
+		return err
+	})
+	return values, err
+}
+
+// KVForget is [Tx.KVForget] in a change of its own.
+func (d *DB) KVForget(ctx context.Context, prefix string) error {
+	return d.Update(ctx, func(tx Tx) error { return tx.KVForget(prefix) })
 }

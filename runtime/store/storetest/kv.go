@@ -250,3 +250,32 @@ func testSpaces(t *testing.T, db *store.DB, _ *Clock) {
 		usage(t, db, space, store.EntryOverhead+int64(len("key"+"of "+space)), 1)
 	}
 }
+
+func testKVForget(t *testing.T, db *store.DB, clock *Clock) {
+	for _, space := range []string{"a.wasm/ann", "a.wasm/ben", "a.wasm2/ann", "a.was/ann", "b.wasm/a.wasm/"} {
+		put(t, db, space, "key", "value")
+		put(t, db, space, "other", "value")
+	}
+	if _, _, err := db.KVPut(t.Context(), "a.wasm/ann", "ends", "test", nil, time.Minute, store.AnyVersion, roomy); err != nil {
+		t.Fatal(err)
+	}
+	clock.Add(time.Hour)
+	count := func(prefix string, want int64) {
+		t.Helper()
+		if got, err := db.KVCount(t.Context(), prefix); err != nil || got != want {
+			t.Errorf("%q: %d values, %v, want %d", prefix, got, err, want)
+		}
+	}
+	count("a.wasm/", 4)
+	if err := db.KVForget(t.Context(), "a.wasm/"); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, db, "a.wasm/ann", "key", "")
+	for prefix, want := range map[string]int64{"a.wasm/": 0, "a.wasm2/": 2, "a.was/": 2, "b.wasm/": 2, "": 6} {
+		count(prefix, want)
+	}
+	version, _, err := db.KVPut(t.Context(), "a.wasm/ann", "key", "test", []byte("new"), 0, 0, 2*store.EntryOverhead)
+	if err != nil || version != 1 {
+		t.Errorf("the space does not begin anew: version %d, %v", version, err)
+	}
+}

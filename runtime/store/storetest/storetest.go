@@ -36,6 +36,7 @@ func Run(t *testing.T, place func(testing.TB) Place) {
 		test func(*testing.T, *store.DB, *Clock)
 	}{
 		{"kv", testKV},
+		{"kv forget", testKVForget},
 		{"kv versions", testVersions},
 		{"kv quota", testQuota},
 		{"kv expiry", testExpiry},
