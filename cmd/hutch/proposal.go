@@ -261,10 +261,10 @@ func orEmpty(list []string) []string {
 func (pr *proposal) sheet() string {
 	var b sheet
 	pr.about(&b)
-	b.list("asks for", orNothing(reasoned(pr.now.asks)))
+	b.list("asks for", orNothing(pr.nearest(reasoned(pr.now.asks), pr.now.asks)))
 	pr.whatChanged(&b)
-	b.list("has", orNothing(pr.entry.Grant.Lines()))
-	rows := capability.DiffGrants(pr.entry.Grant, pr.grant)
+	b.list("has", orNothing(pr.nearest(pr.entry.Grant.Lines(), pr.entry.Grant)))
+	rows := pr.nearest(capability.DiffGrants(pr.entry.Grant, pr.grant), pr.grant)
 	switch {
 	case pr.undecided:
 		b.list("gets", append(rows, "nothing is decided about it any more, so it is held if it asks for anything"))
@@ -281,6 +281,9 @@ func (pr *proposal) sheet() string {
 		b.row(key, "%s", what)
 	}
 	b.list("warning", pr.notes)
+	if short := pr.inShort(); short != "" {
+		b.row("in short", "%s", short)
+	}
 	return b.String()
 }
 
