@@ -92,7 +92,7 @@ func addFiles(sum hash.Hash, files []string) error {
 			continue
 		}
 		text, err := os.ReadFile(file)
-		if err != nil && !(errors.Is(err, os.ErrNotExist) && strings.HasSuffix(file, ".sum")) {
+		if err != nil && (!errors.Is(err, os.ErrNotExist) || !strings.HasSuffix(file, ".sum")) {
 			return err
 		}
 		fmt.Fprintf(sum, "%s %x\n", file, sha256.Sum256(text))
