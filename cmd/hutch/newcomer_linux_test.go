@@ -13,7 +13,7 @@ func (n *newcomer) types(typed, line string, words ...string) {
 	_, p := newTestConfig(n.T, nil)
 	var out bytes.Buffer
 	screen := newScreen(n.T, typed)
-	p.name, p.shipped, p.stdin, p.stdout, p.stderr = "hutch", n.shipped, screen.tty, unclosed{&out}, screen.tty
+	p.name, p.shipped, p.stdin, p.stdout, p.stderr, p.typesAhead = "hutch", n.shipped, screen.tty, unclosed{&out}, screen.tty, true
 	p.env = func(name string) string { return map[string]string{envState: n.cfg.State}[name] }
 	p.environ = func() []string { return nil }
 	err := runCommand(n.Context(), strings.Fields(line), p)
@@ -54,7 +54,7 @@ func TestNewcomerAllowsFetchOneSite(t *testing.T) {
 			if got, failed := n.call("fetch", map[string]any{"url": base + "/old"}); !failed || got != refused {
 				t.Errorf("after a no: %s", got)
 			}
-			n.types("y\n", told, "asks for  http GET (whatever is granted)", "gets      + http GET, HEAD http://127.0.0.1 port "+port, "granted fetch.wasm")
+			n.types("y\n", told, "asks for  http GET (whatever is granted)", "+ http GET http://127.0.0.1 port "+port, "granted fetch.wasm")
 			if got, failed := n.call("fetch", map[string]any{"url": base + "/old"}); failed ||
 				got != "Title: Tides\nURL: "+base+"/tides\n\n# How tides work\n\nThe [Moon]("+base+"/moon) pulls." {
 				t.Errorf("granted: %s", got)
