@@ -42,7 +42,7 @@ func TestPrefix(t *testing.T) {
 	if got := callText(t, session, "b_search"); !strings.HasPrefix(got, `tool "b_search": trapped: `) {
 		t.Errorf("b_search: %s", got)
 	}
-	if got := callText(t, session, "b_hidden"); !strings.Contains(got, "Tool not found: b_hidden") {
+	if got := callText(t, session, "b_hidden"); !strings.Contains(got, `tool "b_hidden" is denied by the policy`) {
 		t.Errorf("b_hidden: %s", got)
 	}
 	closeSession(t, session)
