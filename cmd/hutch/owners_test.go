@@ -186,6 +186,7 @@ func (h *household) startServe() {
 	go func(said io.Reader) { _, _ = io.Copy(io.Discard, said) }(h.serve.errors)
 	session, err := connectTo(h.t.Context(), url, func() {})
 	must(h.t, err)
+	h.t.Cleanup(func() { _ = session.Close() }) // whose server is killed, and the client goes on asking for it
 	h.web = startKeeping(h.t, h.name("http"), func(name, args string) (outcome, error) { return callHTTP(session, name, args) })
 }
 

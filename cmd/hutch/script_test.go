@@ -35,7 +35,16 @@ var update = flag.Bool("update", false, "write what commands print into the scri
 // binary may be built with the race detector, and a worker must not be.
 const workerEnv = "HUTCH_TEST_SCRIPT_WORKER"
 
+// raceEnv configures the race detector. Unless told otherwise it holds a program
+// for a second when it ends, and the tests run hundreds of them.
+const raceEnv, raceAtOnce = "GORACE", "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(raceEnv) == "" {
+		if err := os.Setenv(raceEnv, raceAtOnce); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(suite{m}, map[string]func(){"hutch": func() { os.Exit(run(os.Args, scriptProgram())) }})
 }
 
@@ -89,6 +98,7 @@ func TestScript(t *testing.T) {
 			e.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 			e.Setenv("GOPROXY", "off") // whatever is built is built offline
 			e.Setenv("GOTOOLCHAIN", "local")
+			e.Setenv(raceEnv, os.Getenv(raceEnv))
 			upstream := httptest.NewServer(http.HandlerFunc(sayBack))
 			e.Defer(upstream.Close)
 			e.Setenv("UPSTREAM", upstream.URL)
