@@ -237,6 +237,9 @@ func (l *soakLog) note(line string) {
 	case slices.Contains([]string{"module rejected", "module held", "module not replaced"}, said["msg"]):
 		l.verdicts[said["module"]] = said["status"] + ": " + said["reason"]
 	case said["msg"] == "module added", said["msg"] == "module replaced":
+		if said["status"] == "held" { // why says a line of its own, before or after
+			return
+		}
 		l.verdicts[said["module"]] = said["status"]
 	case said["msg"] == "worker ended":
 		l.ended[said["module"]] = append(l.ended[said["module"]], said["reason"])
