@@ -200,7 +200,7 @@ func misbehaving() []misbehaviour {
 		{name: "log_flood", module: one(dialecttest.Log(abi.Info, 1_000_000, strings.Repeat("l", 100)), dialecttest.Text("logged")), call: "logged"},
 		{name: "long_lines", module: one(dialecttest.Log(abi.Warn, 1_000, strings.Repeat("l", 100_000)), dialecttest.Text("logged")), call: "logged"},
 		{name: "progress_flood", module: one(dialecttest.Progress(1_000_000, `{"progress":1}`), dialecttest.Text("told")), call: "told"},
-		{name: "host_call_flood", module: one(dialecttest.Op(abi.OpKVGet, 1_000_000, `{"key":"a"}`)), verdict: "held"},
+		{name: "host_call_flood", module: one(dialecttest.Op(abi.OpKVGet, 1_000_000, `{"key":"a"}`)), verdict: "held: asks for kv: not decided: …"},
 		{name: "sleeps", module: one(dialecttest.Sleep(time.Minute)), call: wall},
 		{name: "trap", module: one(dialecttest.Trap()), call: "trapped: unreachable: "},
 		{name: "exits", module: one(dialecttest.Exit(3)), call: "left with exit code 3"},
@@ -259,7 +259,7 @@ func playFrozen(h hand, round int) {
 	for tick, stopped := time.Tick(20*time.Millisecond), false; !stopped && !h.Failed(); <-tick {
 		for _, w := range h.s.workers(h.T) {
 			// A good worker that comes back meanwhile computes for a moment only.
-			if !before[w.pid] && w.ticks > 50 {
+			if !before[w.pid] && w.ticks > 20 {
 				h.ok(syscall.Kill(w.pid, syscall.SIGSTOP))
 				stopped = true
 			}

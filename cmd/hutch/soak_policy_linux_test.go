@@ -146,7 +146,7 @@ func playGrant(h hand, round int) {
 	}.Bytes()
 	put(h.T, h.s, name+".wasm", body)
 	defer func() { h.ok(os.Remove(h.path(name + ".wasm"))) }()
-	h.sees(name+".wasm", "held: asks for kv: not decided: run hutch tools grant "+name+".wasm")
+	h.sees(name+".wasm", "held: asks for kv: not decided: run hutch tools grant …")
 	h.s.policy.decide(h.T, name+".wasm", granted(body, "{kv: {max: 1MiB}}"))
 	h.awaits(name, `…"stored":true…`)
 	h.s.policy.decide(h.T, name+".wasm", granted(body, "{}"))
