@@ -2,18 +2,19 @@ package wasmbin
 
 // constant reads a constant expression (core specification, section 3.3.10):
 // one of the few instructions that may stand there, and the end. It may name
-// the first globals globals.
-func (w *walker) constant(globals int) {
+// the first globals globals. It returns the number, if it is an i32.const.
+func (w *walker) constant(globals int) (value uint32, known bool) {
 	w.globals = globals
 	in := w.opcode()
 	if !in.constant {
 		w.fail("cannot stand in a constant expression")
 	}
-	w.immediates(in)
+	value = w.immediates(in)
 	w.inside = ""
 	if w.byte() != opEnd {
 		w.fail("a constant expression of more than one instruction: %s not allowed", extendedConstants)
 	}
+	return value, in == &opcodes[opI32Const]
 }
 
 // codeSection: vec(size:u32 vec(local) expr), section 5.5.13.
@@ -22,13 +23,13 @@ func (w *walker) codeSection() {
 	w.sameBodies()
 	w.globals = w.Globals
 	for i := 0; i < w.bodies && w.enter("function", len(w.Imports)+i); i++ {
-		w.body(w.types[w.funcs[i]])
+		w.body(&w.types[w.funcs[i]])
 	}
 }
 
 // body reads the locals and the code of one function, which use up its bytes
 // exactly.
-func (w *walker) body(t FuncType) {
+func (w *walker) body(t *FuncType) {
 	size := w.u32()
 	start := w.pos
 	w.bytes(size)
@@ -39,7 +40,13 @@ func (w *walker) body(t FuncType) {
 	w.b, w.pos = section[:w.pos], start
 	locals := w.declarations(len(t.Params))
 	w.function = function{locals: locals, open: append(w.function.open[:0], block{plainBlock, len(t.Results)})}
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.enter(start, w.pos)
+	}
 	w.instructions()
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.leave(t, locals, span{start, w.pos})
+	}
 	w.b = section
 }
 

@@ -74,18 +74,19 @@ func read(t testing.TB, path string) []byte {
 // with the features of WebAssembly 2.0 and more.
 func judge(t testing.TB, more api.CoreFeatures) func([]byte) error {
 	config := wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(api.CoreFeaturesV2 | more)
-	runtime := wazero.NewRuntimeWithConfig(t.Context(), config)
+	ctx := context.WithoutCancel(t.Context())
+	runtime := wazero.NewRuntimeWithConfig(ctx, config)
 	t.Cleanup(func() {
-		if err := runtime.Close(context.WithoutCancel(t.Context())); err != nil {
+		if err := runtime.Close(ctx); err != nil {
 			t.Error(err)
 		}
 	})
 	return func(b []byte) error {
-		m, err := runtime.CompileModule(t.Context(), b)
+		m, err := runtime.CompileModule(ctx, b)
 		if err != nil {
 			return err
 		}
-		return m.Close(t.Context())
+		return m.Close(ctx)
 	}
 }
 

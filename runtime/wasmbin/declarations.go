@@ -35,7 +35,12 @@ func (w *walker) importSection() {
 	n := w.vectorOf("imports", w.budget.Imports)
 	w.Imports = make([]Import, 0, n)
 	for i := 0; i < n && w.enter("import", i); i++ {
-		module, name := w.name(), w.name()
+		start := w.pos
+		module := w.name()
+		if w.rewriting != nil {
+			w.rewriting.importModule(span{start, w.pos}, string(module))
+		}
+		name := w.name()
 		switch k := Kind(w.byte()); k {
 		case Function:
 		case tag:
@@ -70,7 +75,11 @@ func (w *walker) tableSection() {
 			w.fail("an initial value: %s not allowed", typedReferences)
 		}
 		w.referenceType()
+		start := w.pos
 		w.tables[i] = w.limits()
+		if w.rewriting != nil {
+			w.rewriting.table(span{start, w.pos}, w.tables[i], w.budget.TableEntries)
+		}
 		if l := w.tables[i]; int64(l.Min) > int64(w.budget.TableEntries) {
 			w.fail("starts with %d entries, at most %d", l.Min, w.budget.TableEntries)
 		}
@@ -124,9 +133,13 @@ func (w *walker) limits() Limits {
 func (w *walker) globalSection() {
 	w.Globals = w.vectorOf("globals", w.budget.Globals)
 	for i := 0; i < w.Globals && w.enter("global", i); i++ {
-		w.valueType()
-		if mut := w.byte(); mut > 1 {
+		t := w.valueType()
+		mut := w.byte()
+		if mut > 1 {
 			w.fail("mutability %#02x", mut)
+		}
+		if w.rewriting != nil && mut == 1 {
+			w.rewriting.mutable(i, t)
 		}
 		w.constant(i)
 	}
@@ -146,8 +159,11 @@ func (w *walker) exportSection() {
 		if e.Kind = Kind(w.byte()); e.Kind >= tag {
 			w.fail("%.64q is of kind %s, which cannot be exported", e.Name, e.Kind)
 		}
-		e.Index = w.u32()
-		w.below(e.Index, w.count(e.Kind), e.Kind.String())
+		if e.Kind == Function {
+			e.Index = w.functionIndex()
+		} else {
+			e.Index = w.indexOf(e.Kind.String(), w.count(e.Kind))
+		}
 		if w.err == nil && e.Kind == Function {
 			e.Func = w.signature(e.Index)
 		}
@@ -157,6 +173,6 @@ func (w *walker) exportSection() {
 
 // startSection: funcidx, section 5.5.11.
 func (w *walker) startSection() {
-	w.below(w.u32(), w.functions(), "function")
+	w.functionIndex()
 	w.HasStart = true
 }

@@ -36,11 +36,11 @@ const (
 )
 
 // immediates read each kind and hold it against the module. They return what
-// they read if it is one index.
+// they read if it is one index, or a number of 32 bits.
 var immediates = [...]func(*walker, *instruction) uint32{
-	labelIndex:     func(w *walker, _ *instruction) uint32 { return w.indexOf("label", len(w.function.open)) },
+	labelIndex:     func(w *walker, _ *instruction) uint32 { return w.label() },
 	labelIndices:   (*walker).labelIndices,
-	functionIndex:  func(w *walker, _ *instruction) uint32 { return w.indexOf("function", w.functions()) },
+	functionIndex:  func(w *walker, _ *instruction) uint32 { return w.functionIndex() },
 	typeIndex:      func(w *walker, _ *instruction) uint32 { return w.indexOf("type", w.Types) },
 	localIndex:     func(w *walker, _ *instruction) uint32 { return w.indexOf("local", w.function.locals) },
 	globalIndex:    func(w *walker, _ *instruction) uint32 { return w.indexOf("global", w.globals) },
@@ -54,7 +54,7 @@ var immediates = [...]func(*walker, *instruction) uint32{
 	blockType:      (*walker).blockType,
 	resultTypes:    (*walker).resultTypes,
 	heapType:       (*walker).heapType,
-	i32Value:       func(w *walker, _ *instruction) uint32 { w.signed(32); return 0 },
+	i32Value:       func(w *walker, _ *instruction) uint32 { return uint32(w.signed(32)) },
 	i64Value:       func(w *walker, _ *instruction) uint32 { w.signed(64); return 0 },
 	f32Value:       func(w *walker, _ *instruction) uint32 { w.bytes(4); return 0 },
 	f64Value:       func(w *walker, _ *instruction) uint32 { w.bytes(8); return 0 },
@@ -68,13 +68,22 @@ func (w *walker) indexOf(kind string, count int) uint32 {
 	return index
 }
 
+// label reads the index of a block, counted from the innermost one.
+func (w *walker) label() uint32 {
+	label := w.indexOf("label", len(w.function.open))
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.label(w, label)
+	}
+	return label
+}
+
 // labelIndices: vec(labelidx) labelidx, the last one being the default.
 func (w *walker) labelIndices(*instruction) uint32 {
 	n := w.vector("targets")
 	w.function.targets += n
 	w.atMost(uint64(w.function.targets), w.budget.BranchTargets, "targets in the function")
 	for ; n >= 0 && w.err == nil; n-- {
-		w.branch(w.indexOf("label", len(w.function.open)))
+		w.branch(w.label())
 	}
 	return 0
 }

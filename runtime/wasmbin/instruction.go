@@ -16,13 +16,17 @@ type instruction struct {
 	// effect is what it does to the body it stands in, given its first
 	// immediate; nil is nothing.
 	effect func(*walker, uint32)
+	// meter is what it needs besides its share of fuel when a module is
+	// rewritten; nil is nothing.
+	meter func(*rewriter, *walker, span, uint32)
 }
 
 // Opcodes that need more than a row.
 const (
-	opEnd    = 0x0b
-	opMisc   = 0xfc // prefix of those in miscOpcodes
-	opVector = 0xfd // prefix of those in vectorOpcodes
+	opEnd      = 0x0b
+	opI32Const = 0x41
+	opMisc     = 0xfc // prefix of those in miscOpcodes
+	opVector   = 0xfd // prefix of those in vectorOpcodes
 )
 
 // instruction reads one instruction of a body and does what it does. It is the
@@ -31,6 +35,9 @@ func (w *walker) instruction() {
 	start := w.pos
 	in := w.opcode()
 	index := w.immediates(in)
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.instruction(w, in, span{start, w.pos}, index)
+	}
 	if in.effect != nil && w.err == nil {
 		w.last = start
 		in.effect(w, index)
@@ -93,7 +100,7 @@ func vectorOpcodeSize(code uint32) int {
 }
 
 // immediates reads what follows an opcode. It returns the first of them, if
-// that is an index.
+// that is an index or a number of 32 bits.
 func (w *walker) immediates(in *instruction) (index uint32) {
 	if in.first != nothing {
 		index = immediates[in.first](w, in)

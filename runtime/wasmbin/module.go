@@ -1,5 +1,6 @@
-// Package wasmbin walks a module's bytes and refuses what is malformed or over
-// budget, before anything that allocates by a declared count sees them.
+// Package wasmbin walks a module's bytes: it refuses what is malformed or over
+// budget, before anything that allocates by a declared count sees them, and it
+// rewrites a meter into what it accepted.
 //
 // [Check] trusts no number in the file: every count and every length is held
 // against the bytes that are left before it is used. It covers the binary
@@ -9,6 +10,9 @@
 // the structure stays within a [Budget]. What indices name is there, blocks
 // begin and end in pairs, and what belongs to a later proposal is refused by the
 // proposal's name. Types of values remain the engine's to validate.
+//
+// [Module.Rewrite] makes a module count what it does, so that its host can stop it,
+// and shows the host what a copy of its state needs.
 //
 // Errors are one line, naming section, entry, instruction and the offset in the
 // file.
@@ -38,8 +42,9 @@ type Module struct {
 	// HasStart says that instantiating the module runs a function of it.
 	HasStart bool
 
-	raw   []byte
-	parts []span // of raw: header and sections, custom ones left out
+	raw    []byte
+	parts  []span // of raw: header and sections, custom ones left out
+	budget Budget
 }
 
 // Import is a function that a module wants from its host.
@@ -158,7 +163,12 @@ func Check(b []byte, budget Budget) (*Module, error) {
 	if len(b) > budget.FileBytes {
 		return nil, fmt.Errorf("file: %d bytes, at most %d", len(b), budget.FileBytes)
 	}
-	w := walker{reader: reader{b: b}, budget: budget, Module: &Module{raw: b}, dataCount: -1}
+	return traverse(b, budget, nil)
+}
+
+// traverse walks all of b, and lets r see it if there is one.
+func traverse(b []byte, budget Budget, r *rewriter) (*Module, error) {
+	w := walker{reader: reader{b: b}, budget: budget, Module: &Module{raw: b, budget: budget}, dataCount: -1, rewriting: r}
 	w.header()
 	w.keep(span{0, w.pos})
 	for w.more() {

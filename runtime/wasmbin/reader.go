@@ -24,7 +24,9 @@ type reader struct {
 	index   int
 	// inside is the name of the instruction that is being read; empty outside.
 	inside string
-	err    error
+	// entries is where those of the section's vector begin.
+	entries int
+	err     error
 }
 
 func (r *reader) left() int { return len(r.b) - r.pos }
@@ -150,6 +152,9 @@ func (r *reader) name() []byte {
 // count over what is left is a lie and nothing may be made by it.
 func (r *reader) vector(unit string) int {
 	n := r.u32()
+	if r.item == "" {
+		r.entries = r.pos
+	}
 	if uint64(n) <= uint64(r.left()) {
 		return int(n)
 	}

@@ -32,7 +32,7 @@ func (w *walker) element() {
 		if expressions {
 			w.constant(w.Globals)
 		} else {
-			w.below(w.u32(), w.functions(), "function")
+			w.functionIndex()
 		}
 	}
 }
@@ -78,13 +78,18 @@ func (w *walker) data() {
 	if form > 2 {
 		w.fail("unknown form %d", form)
 	}
+	var offset uint32
+	var known bool
 	if form != 1 {
 		var memory uint32
 		if form == 2 {
 			memory = w.u32()
 		}
 		w.below(memory, w.memories(), "memory")
-		w.constant(w.Globals)
+		offset, known = w.constant(w.Globals)
 	}
-	w.bytes(w.u32())
+	content := w.bytes(w.u32())
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.segment(segment{offset, known, content})
+	}
 }

@@ -17,6 +17,8 @@ type walker struct {
 	locals    uint64     // of all functions so far, parameters included
 	bodies    int        // in the code section
 	dataCount int        // of the data count section; -1 without one
+
+	rewriting *rewriter // nil while a module is only checked
 }
 
 // sections are the known ones, by id (core specification, section 5.5.2).
@@ -60,11 +62,15 @@ func (w *walker) walk(f frame) {
 	}
 	file := w.b
 	w.b = file[:f.body.end]
+	w.entries = w.pos
 	sections[f.id].walk(w)
 	w.item, w.inside = "", ""
 	if w.left() > 0 {
 		w.last = w.pos
 		w.fail("%d bytes too many", w.left())
+	}
+	if w.rewriting != nil && w.err == nil {
+		w.rewriting.section(f.id, span{w.entries, f.body.end})
 	}
 	w.b = file
 }
@@ -112,6 +118,18 @@ func (w *walker) sameSegments() {
 
 // functions counts all functions that an index can name.
 func (w *walker) functions() int { return len(w.Imports) + w.Functions }
+
+// functionIndex reads the index of a function. It is the only place that does, so
+// that none is forgotten when functions are numbered anew.
+func (w *walker) functionIndex() uint32 {
+	start := w.pos
+	index := w.u32()
+	w.below(index, w.functions(), "function")
+	if w.rewriting != nil {
+		w.rewriting.function(span{start, w.pos}, index)
+	}
+	return index
+}
 
 // signature returns the type of a function that exists.
 func (w *walker) signature(function uint32) *FuncType {
