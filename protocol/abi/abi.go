@@ -159,4 +159,6 @@ type Usage struct {
 	LogLines int `json:"logLines,omitempty"`
 	// HostCalls counts the gated operations asked for.
 	HostCalls int `json:"hostCalls,omitempty"`
+	// Fuel is what the guest burned of [Limits.Fuel].
+	Fuel int64 `json:"fuel,omitempty"`
 }

@@ -74,6 +74,7 @@ const (
 	LimitLogLines    LimitName = "log_lines"
 	LimitLogLine     LimitName = "log_line"
 	LimitHostCalls   LimitName = "host_calls"
+	LimitFuel        LimitName = "fuel"
 	LimitConcurrency LimitName = "calls_at_once"
 	LimitQueue       LimitName = "queue"
 	LimitRate        LimitName = "calls_per_second"
@@ -92,7 +93,7 @@ func (l LimitName) Key() string {
 func (l LimitName) Known() bool {
 	switch l {
 	case LimitWall, LimitCompile, LimitMemory, LimitStack, LimitInput, LimitOutput,
-		LimitLogLines, LimitLogLine, LimitHostCalls, LimitConcurrency, LimitQueue, LimitRate:
+		LimitLogLines, LimitLogLine, LimitHostCalls, LimitFuel, LimitConcurrency, LimitQueue, LimitRate:
 		return true
 	}
 	return false

@@ -25,6 +25,10 @@ type Limits struct {
 	LogLineBytes int `json:"logLineBytes,omitempty"`
 	// HostCalls is how many gated operations one call may ask for. Default 1,000.
 	HostCalls int `json:"hostCalls,omitempty"`
+	// Fuel is how much a call may compute, counted in the guest's code: about one
+	// unit an instruction, so that the same call always burns the same. Default
+	// 5,000,000,000, which is some seconds.
+	Fuel int64 `json:"fuel,omitempty"`
 }
 
 // WithDefaults returns l with every zero field set to its default.
@@ -37,6 +41,7 @@ func (l Limits) WithDefaults() Limits {
 	orDefault(&l.LogLines, 100)
 	orDefault(&l.LogLineBytes, 8<<10)
 	orDefault(&l.HostCalls, 1000)
+	orDefault(&l.Fuel, 5_000_000_000)
 	return l
 }
 

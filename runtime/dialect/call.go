@@ -31,6 +31,7 @@ type call struct {
 	journal   journal
 	reports   reports
 	hostCalls int
+	fuel      int64 // burned, once the call has ended
 
 	native nativeState
 	extism extismState
@@ -67,7 +68,7 @@ func request(in abi.Invocation) ([]byte, error) {
 }
 
 func (c *call) usage() abi.Usage {
-	return abi.Usage{LogLines: c.journal.lines, HostCalls: c.hostCalls}
+	return abi.Usage{LogLines: c.journal.lines, HostCalls: c.hostCalls, Fuel: c.fuel}
 }
 
 // printed takes a line from the guest's standard output or error.

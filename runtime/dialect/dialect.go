@@ -11,9 +11,8 @@
 //
 // Every call runs on an instance of its own that is closed afterwards, so no
 // call sees another one's state. A [Guest] may be used from any number of
-// goroutines; the package starts none. Nothing here interrupts a guest:
-// contexts are looked at between steps and by a guest that sleeps, and the
-// owner of the process ends one that does neither.
+// goroutines; the package starts none. A guest is ended soon after its context is
+// done, or when its fuel is used up.
 package dialect
 
 import (
@@ -78,7 +77,7 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
-	module, err := sandbox.Compile(ctx, m.Stripped(), sandbox.Options{
+	module, err := sandbox.Compile(ctx, m, sandbox.Options{
 		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, Hosts: hosts(kind), Logger: o.Logger,
 	})
 	if err != nil {
@@ -162,12 +161,13 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 	}
 	defer c.journal.close()
 	in, err := g.module.Instantiate(ctx, sandbox.Config{
-		State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes,
+		State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes, Fuel: c.limits.Fuel,
 	})
 	if err != nil {
 		return nil, either(ended(ctx), err)
 	}
 	defer func() {
+		c.fuel = in.Fuel()
 		if err := in.Close(ctx); err != nil {
 			g.logger.Warn("instance not closed", "error", err)
 		}
@@ -202,12 +202,8 @@ func either(first, second error) error {
 
 // ended returns why nobody waits for the answer any more, or nil.
 func ended(ctx context.Context) error {
-	switch err := ctx.Err(); {
-	case err == nil:
-		return nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return abi.Failf(abi.ClassTimeout, "the time for this call is over")
-	default:
-		return abi.Failf(abi.ClassCancelled, "the call was cancelled")
+	if f := sandbox.Ended(ctx); f != nil {
+		return f
 	}
+	return nil
 }

@@ -142,7 +142,7 @@ func TestE25_CacheFoldersOfOthersAreRefused(t *testing.T) {
 	refused := func(name, dir string) {
 		t.Helper()
 		o, _ := logged(dir)
-		if m, err := Compile(t.Context(), counter, o); err == nil || err.Error() != want {
+		if m, err := Compile(t.Context(), checked(t, counter), o); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, %v", name, m, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, _ := logged(filepath.Join(file, "cache"))
-	_, err := Compile(t.Context(), counter, o)
+	_, err := Compile(t.Context(), checked(t, counter), o)
 	if got := errorText(err); got != "internal: compilation cache: the folder cannot be used" {
 		t.Error(got)
 	}
@@ -220,7 +220,7 @@ func runAtOnce(t *testing.T, dir string, modules int) {
 	var wg sync.WaitGroup
 	for range modules {
 		wg.Go(func() {
-			m, err := Compile(context.Background(), counter, Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
+			m, err := Compile(context.Background(), checked(t, counter), Options{CacheDir: dir, Hosts: []HostModule{hutchHost()}})
 			if err != nil {
 				t.Error(err)
 				return

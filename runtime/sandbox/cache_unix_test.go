@@ -23,7 +23,7 @@ func TestCacheWithAPipe(t *testing.T) {
 		for _, readOnly := range []bool{false, true} {
 			o, _ := logged(dir)
 			o.CacheReadOnly = readOnly
-			if _, err := Compile(t.Context(), counter, o); err == nil {
+			if _, err := Compile(t.Context(), checked(t, counter), o); err == nil {
 				t.Errorf("%s: a pipe was read", filepath.Base(path))
 			}
 		}

@@ -24,8 +24,11 @@ func start(ctx context.Context, limits abi.Limits, steps ...dialecttest.Step) er
 			stack[0] = 0
 		},
 	}}}
-	wasm := dialecttest.Module{Do: steps}.Bytes()
-	module, err := sandbox.Compile(ctx, wasm, sandbox.Options{Limits: limits, Hosts: []sandbox.HostModule{host}})
+	checked, err := wasmbin.Check(dialecttest.Module{Do: steps}.Bytes(), wasmbin.Budget{})
+	if err != nil {
+		return err
+	}
+	module, err := sandbox.Compile(ctx, checked, sandbox.Options{Limits: limits, Hosts: []sandbox.HostModule{host}})
 	if err != nil {
 		return err
 	}
@@ -48,18 +51,23 @@ func ExampleLimits_memory() {
 	// <nil>
 }
 
-// Recursion ends where the engine's stack does.
+// Recursion ends where its part of the stack does.
 func ExampleLimits_stack() {
 	fmt.Println(start(context.Background(), abi.Limits{}, dialecttest.Recurse()))
 	// Output: limit: stack overflow: calls are nested too deeply (the engine's stack limit)
 }
 
-// A guest that sleeps wakes up when nobody waits for it any more.
-func ExampleInstance_Call_sleep() {
+// A guest that computes for ever ends where its fuel does.
+func ExampleLimits_fuel() {
+	fmt.Println(start(context.Background(), abi.Limits{Fuel: 10_000_000}, dialecttest.Loop()))
+	// Output: limit: more than 10000000 units of fuel were burned (limits.fuel)
+}
+
+// A guest that sleeps, and then computes for ever, ends soon after nobody waits for
+// it any more.
+func ExampleInstance_Call_deadline() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	fmt.Println(start(ctx, abi.Limits{}, dialecttest.Sleep(time.Hour), dialecttest.Write("awake")))
-	// Output:
-	// guest: awake
-	// <nil>
+	fmt.Println(start(ctx, abi.Limits{}, dialecttest.Sleep(time.Hour), dialecttest.Loop()))
+	// Output: timeout: the time for this call is over
 }

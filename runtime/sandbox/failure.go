@@ -40,8 +40,11 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 	}
 	var exit *sys.ExitError
 	var fault runtime.Error
+	var stopped *stop
 	text := err.Error()
 	switch {
+	case errors.As(err, &stopped):
+		return stopped.failure
 	case errors.Is(err, errHostPanic):
 		return abi.Failf(abi.ClassInternal, "a host function failed; the log says how")
 	case errors.As(err, &exit):
@@ -55,7 +58,7 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 		in.owner.logger.Warn("engine panicked under a guest", "error", err)
 		return abi.Failf(abi.ClassTrap, "%strapped: in a system call", doing)
 	case innermost(err).Error() == stackOverflow:
-		return abi.Exceeded(abi.ClassLimit, abi.LimitStack, "%sstack overflow: calls are nested too deeply", doing)
+		return stackFailure(doing)
 	case strings.Contains(text, trapped):
 		if f := in.overMemory("trapped: " + reason(innermost(err))); f != nil {
 			return f
@@ -66,6 +69,10 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 	}
 	in.owner.logger.Error("engine failed", "error", err)
 	return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
+}
+
+func stackFailure(doing string) *abi.Failure {
+	return abi.Exceeded(abi.ClassLimit, abi.LimitStack, "%sstack overflow: calls are nested too deeply", doing)
 }
 
 // How the engine marks its errors (wazero v1.12.0, internal/wasmdebug); what

@@ -68,7 +68,9 @@ func (m *Module) guarded(module string, f HostFunc) api.GoModuleFunc {
 			in.module = caller
 		}
 		defer m.silence(module, f.Name)
+		in.meter.moved = 0
 		f.Call(ctx, in, stack)
+		in.burnMoved(ctx)
 	}
 }
 
@@ -86,6 +88,9 @@ func (m *Module) guardedLine(line func(int, []byte)) func(int, []byte) {
 // silence, deferred, logs a panic and goes on with one that says nothing.
 func (m *Module) silence(module, function string) {
 	if v := recover(); v != nil {
+		if s, ok := v.(*stop); ok {
+			panic(s)
+		}
 		m.logger.Error("host function panicked", "function", module+"."+function,
 			"panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		panic(errHostPanic)

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
 )
 
 // Config says what one instance is given.
@@ -20,6 +21,9 @@ type Config struct {
 	// slice. A line longer than LineBytes is cut there; zero means 8 KiB.
 	Line      func(fd int, line []byte)
 	LineBytes int
+	// Fuel is how much the instance may burn; zero means Limits.Fuel of the
+	// module's options.
+	Fuel int64
 }
 
 // Instance is one running copy of a module: its memory and its globals. It is
@@ -31,6 +35,7 @@ type Instance struct {
 	ctx    context.Context // of the call that runs; what a sleep watches
 	funcs  map[string]api.Function
 	memory *memory // nil until the engine asks for one
+	meter  meter
 	output [2]lineWriter
 	close  sync.Once
 }
@@ -42,9 +47,12 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	if !m.use() {
 		return nil, abi.Failf(abi.ClassInternal, "the module is closed")
 	}
-	in = &Instance{owner: m, state: c.State, ctx: ctx, funcs: map[string]api.Function{}}
+	in = &Instance{owner: m, state: c.State, ctx: ctx, funcs: map[string]api.Function{}, meter: m.meter}
+	if c.Fuel > 0 {
+		in.meter.budget, in.meter.left = c.Fuel, c.Fuel
+	}
 	for i := range in.output {
-		in.output[i] = lineWriter{fd: i + 1, emit: m.guardedLine(c.Line), most: c.LineBytes}
+		in.output[i] = lineWriter{fd: i + 1, emit: m.guardedLine(c.Line), most: c.LineBytes, in: in}
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -61,6 +69,9 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 		return in, in.failure(err, true)
 	}
 	in.module = mod
+	if in.meter.on {
+		in.meter.fuel = mod.ExportedGlobal(wasmbin.FuelExport)
+	}
 	return in, nil
 }
 
@@ -88,10 +99,9 @@ func (in *Instance) config() wazero.ModuleConfig {
 		WithStderr(&in.output[1]))
 }
 
-// Call calls an exported function and returns its results. It returns when the
-// function does, whatever happens to ctx; a sleep of the guest ends with ctx.
-// The error is an [*abi.Failure]; after one of class trap or internal the
-// instance is good for closing only.
+// Call calls an exported function and returns its results. A guest that still runs
+// when ctx is done is ended when its slice of fuel is used up, a sleep of it at once.
+// The error is an [*abi.Failure]; the instance is good for closing only then.
 func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (results []uint64, err error) {
 	f := in.function(export)
 	if f == nil {
@@ -175,6 +185,7 @@ func (in *Instance) view(ptr, n uint32) ([]byte, bool) {
 	if size := uint64(memory.Size()); uint64(ptr)+uint64(n) > size {
 		return nil, false
 	}
+	in.meter.moved += uint64(n)
 	return memory.Read(ptr, n)
 }
 

@@ -8,9 +8,11 @@
 //
 // What a guest has without asking: WASI preview 1 without files, arguments,
 // environment and input; a clock and a sleep that are coarse to a millisecond;
-// random numbers from the system. What it does not have here is an end: a guest
-// that never returns is ended by killing the process, because neither compiling
-// nor running can be interrupted in a way that holds for every module.
+// random numbers from the system.
+//
+// A guest counts the fuel it burns, and asks for more in slices. That is where it
+// ends when its budget is used up or its context is done. What this does not reach,
+// compiling above all, is ended by killing the process.
 package sandbox
 
 import (
@@ -27,6 +29,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
 )
 
 // features is what of WebAssembly a module may use: version 2.0 and nothing
@@ -47,8 +50,14 @@ type Options struct {
 	// CacheReadOnly uses what lies in CacheDir and changes nothing in it. What
 	// cannot be used is compiled anew, and [Module.CacheStale] says so.
 	CacheReadOnly bool
-	// Limits bound each instance; only MemoryBytes is read here.
+	// Limits bound each instance; only MemoryBytes and Fuel are read here.
 	Limits abi.Limits
+	// Slice is how much fuel a guest gets at a time: how late it notices that it
+	// should end. Default 1,000,000, which is about a millisecond.
+	Slice int64
+	// Unmetered runs the module as it is: nothing ends it. It is for measuring what
+	// metering costs.
+	Unmetered bool
 	// Hosts are the modules that a guest may import beside WASI.
 	Hosts []HostModule
 	// Interpret runs the module in the interpreter, 70 to 180 times slower. It
@@ -68,19 +77,31 @@ type Module struct {
 	started  time.Time
 	stale    bool
 	most     uint64 // bytes of memory that an instance may have
+	meter    meter  // of a new instance
 
 	mu     sync.Mutex
 	users  int // instances alive, and one for the module itself until Close
 	closed bool
 }
 
-// Compile compiles wasm and links it with what o offers. It cannot be
-// interrupted. The error is an [*abi.Failure]: of class module if wasm is at
-// fault.
-func Compile(ctx context.Context, wasm []byte, o Options) (*Module, error) {
+// Compile puts a meter into a module, compiles it and links it with what o offers.
+// It cannot be interrupted. The error is an [*abi.Failure]: of class module if the
+// module is at fault.
+func Compile(ctx context.Context, module *wasmbin.Module, o Options) (*Module, error) {
 	o.Limits = o.Limits.WithDefaults()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Slice <= 0 {
+		o.Slice = defaultSlice
+	}
+	wasm := module.Stripped()
+	if !o.Unmetered {
+		rewritten, err := module.Rewrite(wasmbin.Rewriting{})
+		if err != nil {
+			return nil, abi.Failf(abi.ClassModule, "%s", err)
+		}
+		wasm = rewritten.Wasm
 	}
 	folder, err := openCache(o.CacheDir, wasm, o)
 	if err != nil {
@@ -113,7 +134,10 @@ func (m *Module) CacheStale() bool { return m.stale }
 
 // compile makes a module with cacheDir as its cache, or without one.
 func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *Module, err error) {
-	m = &Module{logger: o.Logger, started: time.Now(), users: 1, most: memoryPages(o.Limits) * abi.PageBytes}
+	m = &Module{
+		logger: o.Logger, started: time.Now(), users: 1, most: memoryPages(o.Limits) * abi.PageBytes,
+		meter: meter{on: !o.Unmetered, slice: o.Slice, budget: o.Limits.Fuel, left: o.Limits.Fuel},
+	}
 	defer func() {
 		if v := recover(); v != nil { // a damaged cache entry can do that
 			err = enginePanic(v)
@@ -146,6 +170,9 @@ func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *M
 // load registers what a guest may import and compiles it.
 func (m *Module) load(ctx context.Context, wasm []byte, hosts []HostModule) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
+		return err
+	}
+	if err := m.registerMeter(ctx); err != nil {
 		return err
 	}
 	for _, h := range hosts {

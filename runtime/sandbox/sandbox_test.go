@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -51,10 +52,20 @@ func hutchHost() HostModule {
 	}}
 }
 
+// checked is a module that passed the check.
+func checked(t testing.TB, wasm []byte) *wasmbin.Module {
+	t.Helper()
+	m, err := wasmbin.Check(wasm, wasmbin.Budget{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func compiled(t *testing.T, wasm []byte, o Options) *Module {
 	t.Helper()
 	o.Hosts = append(o.Hosts, hutchHost())
-	m, err := Compile(t.Context(), wasm, o)
+	m, err := Compile(t.Context(), checked(t, wasm), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +112,6 @@ func TestFailures(t *testing.T) {
 			"internal: a host function failed; the log says how"},
 		{"D20 start traps", mod{Start: steps(dialecttest.Trap())}.Bytes(), "trap: does not start: trapped: unreachable"},
 		{"start leaves", mod{Start: steps(dialecttest.Exit(1))}.Bytes(), "trap: does not start: left with exit code 1"},
-		{"no wasm", []byte("hello"), "module: does not compile: invalid magic number"},
 		{"unknown module", mod{Imports: [][2]string{{"env", "abort"}}}.Bytes(), `module: does not compile: import "env"."abort": there is no such module`},
 		{"unknown function", mod{Imports: [][2]string{{"hutch:host", "nope"}}}.Bytes(),
 			`module: does not compile: import "hutch:host"."nope": the module has no such function`},
@@ -111,7 +121,7 @@ func TestFailures(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if m, err := Compile(t.Context(), tt.wasm, Options{Hosts: []HostModule{hutchHost()}}); err != nil {
+			if m, err := Compile(t.Context(), checked(t, tt.wasm), Options{Hosts: []HostModule{hutchHost()}}); err != nil {
 				got = err.Error()
 			} else {
 				_, _, err := run(t, m)
@@ -190,7 +200,7 @@ func TestD15_FeaturesArePinned(t *testing.T) {
 		"gc (struct)": "0061736d010000000103015f00",
 	}
 	for name, code := range modules {
-		if m, err := Compile(t.Context(), unhex(t, code), Options{}); err == nil {
+		if m, err := compile(t.Context(), unhex(t, code), Options{Logger: slog.New(slog.DiscardHandler)}, ""); err == nil {
 			t.Errorf("%s compiles", name)
 			closed(t, m)
 		}
@@ -207,7 +217,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	if out, _, err := run(t, m); err != nil || out != "no memory" {
 		t.Errorf("growing beyond it: %q, %v", out, err)
 	}
-	_, err := Compile(t.Context(), mod{Pages: 4}.Bytes(), Options{Limits: l, Hosts: []HostModule{hutchHost()}})
+	_, err := Compile(t.Context(), checked(t, mod{Pages: 4}.Bytes()), Options{Limits: l, Hosts: []HostModule{hutchHost()}})
 	if got := errorText(err); !strings.Contains(got, "min 21 pages") || !strings.HasPrefix(got, "module: does not compile: ") {
 		t.Errorf("starting beyond it: %s", got)
 	}
@@ -262,10 +272,10 @@ func TestRefusalEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// A memory that nobody exports has the same limit.
+// A memory that nobody exports, as the meter does, has the same limit.
 func TestHiddenMemoryIsLimited(t *testing.T) {
 	l := abi.Limits{MemoryBytes: 20 * abi.PageBytes}
-	m, err := Compile(t.Context(), mod{Pages: 4, Omit: []string{"memory"}}.Bytes(), Options{Limits: l, Hosts: []HostModule{hutchHost()}})
+	m, err := Compile(t.Context(), checked(t, mod{Pages: 4, Omit: []string{"memory"}}.Bytes()), Options{Limits: l, Unmetered: true, Hosts: []HostModule{hutchHost()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ const tick = time.Millisecond
 // system gives an instance clocks, sleep and random numbers; the engine's
 // defaults are fixed ones.
 func (in *Instance) system(c wazero.ModuleConfig) wazero.ModuleConfig {
-	return c.WithRandSource(rand.Reader).
+	return c.WithRandSource(randomReader{in}).
 		WithWalltime(walltime, sys.ClockResolution(tick)).
 		WithNanotime(in.nanotime, sys.ClockResolution(tick)).
 		WithNanosleep(in.sleep)
@@ -46,6 +46,18 @@ func (in *Instance) sleep(ns int64) {
 	}
 }
 
+// randomReader gives random numbers, which cost as much as they take: more of them
+// than fit a slice are many reads.
+type randomReader struct{ in *Instance }
+
+const randomBytes = 64 << 10
+
+func (r randomReader) Read(b []byte) (int, error) {
+	b = b[:min(len(b), randomBytes)]
+	r.in.burn(r.in.ctx, uint64(len(b)))
+	return rand.Read(b)
+}
+
 // lineWriter cuts what a guest prints into lines, keeping no more of one than
 // most.
 type lineWriter struct {
@@ -54,6 +66,7 @@ type lineWriter struct {
 	most int
 	line []byte
 	some bool // the line has begun, even if it is empty
+	in   *Instance
 }
 
 const defaultLineBytes = 8 << 10
@@ -62,6 +75,7 @@ const defaultLineBytes = 8 << 10
 // it.
 func (w *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
+	w.in.burn(w.in.ctx, uint64(n)>>bytesUnit)
 	if w.emit == nil {
 		return n, nil
 	}

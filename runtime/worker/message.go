@@ -20,7 +20,7 @@ const (
 	maxFailed      = 64 << 10
 	maxProgress    = 4 << 10
 	maxOpName      = 64
-	usageBytes     = 8
+	usageBytes     = 16
 	levelBytes     = 1
 	codeBytes      = 4
 )
@@ -37,7 +37,7 @@ const (
 
 // protocolVersion is what a hello carries. Parent and worker are the same
 // release, usually the same file; the number catches a stale worker binary.
-const protocolVersion = "hutch-worker 2"
+const protocolVersion = "hutch-worker 3"
 
 // loadHead stands before the module in a load frame.
 type loadHead struct {
@@ -102,7 +102,8 @@ func decodeHead(body []byte, v any) (tail []byte, err error) {
 
 func encodeUsage(u abi.Usage) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, usageBytes), clamp32(u.LogLines))
-	return binary.BigEndian.AppendUint32(b, clamp32(u.HostCalls))
+	b = binary.BigEndian.AppendUint32(b, clamp32(u.HostCalls))
+	return binary.BigEndian.AppendUint64(b, uint64(max(0, u.Fuel)))
 }
 
 func clamp32(n int) uint32 { return uint32(max(0, min(n, 1<<31-1))) }
@@ -113,6 +114,7 @@ func decodeDone(body []byte) (answer []byte, usage abi.Usage, err error) {
 	}
 	usage.LogLines = int(binary.BigEndian.Uint32(body) & (1<<31 - 1))
 	usage.HostCalls = int(binary.BigEndian.Uint32(body[4:]) & (1<<31 - 1))
+	usage.Fuel = int64(binary.BigEndian.Uint64(body[8:]) & (1<<63 - 1))
 	return body[usageBytes:], usage, nil
 }
 

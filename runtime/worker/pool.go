@@ -284,6 +284,7 @@ func within(l, base abi.Limits) abi.Limits {
 		LogLines:     cmp.Or(l.LogLines, base.LogLines),
 		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
 		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
+		Fuel:         cmp.Or(l.Fuel, base.Fuel),
 	}.WithDefaults()
 }
 

@@ -34,7 +34,10 @@ func TestD19_StartThatLoops(t *testing.T) {
 			if took := time.Since(began); took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
-			waitUntil(t, func() bool { return p.Stats().Workers == 0 })
+			waitUntil(t, func() bool { return pending(p) == 0 })
+			if s := p.Stats(); s.Starts != 1 || len(s.Ends) != 0 {
+				t.Errorf("stats %+v, want the worker to go on", s)
+			}
 		})
 	}
 }

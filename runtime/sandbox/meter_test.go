@@ -1,0 +1,230 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
+)
+
+// both runs a test in the compiler and in the interpreter.
+func both(t *testing.T, test func(t *testing.T, o Options)) {
+	for name, interpret := range map[string]bool{"compiler": false, "interpreter": true} {
+		t.Run(name, func(t *testing.T) { test(t, Options{Interpret: interpret}) })
+	}
+}
+
+// endless are guests that never end by themselves.
+func endless() map[string]mod {
+	random := dialecttest.Import(SystemModule, "random_get", "ii", "i", 0, 17*abi.PageBytes)
+	print := dialecttest.Print(1, "again\n")
+	return map[string]mod{
+		"loop":             {Do: steps(dialecttest.Loop())},
+		"calls":            {Do: steps(dialecttest.Exponential())},
+		"start":            {Start: steps(dialecttest.Loop())},
+		"start with calls": {Start: steps(dialecttest.Exponential())},
+		"random numbers":   {Do: slices.Repeat(steps(random), 5_000)},
+		"prints":           {Do: append(slices.Repeat(steps(print), 1_000), dialecttest.Loop())},
+	}
+}
+
+// E01, E02: what never ends is ended where its fuel is, and says so.
+func TestE01_E02_FuelEndsWhatNeverEnds(t *testing.T) {
+	for name, m := range endless() {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, o Options) {
+				o.Limits = abi.Limits{Fuel: 3_000_000}
+				_, _, err := run(t, compiled(t, m.Bytes(), o))
+				if got, want := errorText(err), "limit: more than 3000000 units of fuel were burned (limits.fuel)"; got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			})
+		})
+	}
+}
+
+// What nobody waits for ends at its next slice; the next instance knows nothing of it.
+func TestCancelledGuestsEnd(t *testing.T) {
+	for name, m := range endless() {
+		t.Run(name, func(t *testing.T) {
+			module := compiled(t, m.Bytes(), Options{Limits: abi.Limits{Fuel: 1 << 60}})
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(5*time.Millisecond, cancel)
+			in, err := module.Instantiate(ctx, Config{State: &recorder{}})
+			if err == nil {
+				_, err = in.Call(ctx, "call")
+				closed(t, in)
+			}
+			if got := errorText(err); got != "cancelled: the call was cancelled" {
+				t.Error(got)
+			}
+			if m.Start != nil {
+				return // so it would be again
+			}
+			if in, err = module.Instantiate(t.Context(), Config{}); err != nil {
+				t.Fatal(err)
+			}
+			closed(t, in)
+		})
+	}
+}
+
+// A guest that computes lets a collection through.
+func TestCollectionsDoNotWaitForGuests(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Exponential())}.Bytes(), Options{Limits: abi.Limits{Fuel: 1 << 60}})
+	in, err := m.Instantiate(t.Context(), Config{State: &recorder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, in)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := in.Call(ctx, "call")
+		ended <- err
+	}()
+	for range 20 {
+		runtime.GC() // it would wait for ever
+	}
+	cancel()
+	if err := <-ended; errorText(err) != "cancelled: the call was cancelled" {
+		t.Error(err)
+	}
+}
+
+// The same call burns the same, whatever the engine and the size of slices.
+func TestFuelIsTheSameEachTime(t *testing.T) {
+	m := mod{Do: steps(dialecttest.Print(1, "some\nlines\n"), dialecttest.Grow(2), dialecttest.Write("done"), dialecttest.Count())}
+	burned := map[int64]bool{}
+	both(t, func(t *testing.T, o Options) {
+		for _, slice := range []int64{0, 1, 7, 1000} {
+			o.Slice = slice
+			module := compiled(t, m.Bytes(), o)
+			for range 2 {
+				in, err := module.Instantiate(t.Context(), Config{State: &recorder{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := in.Call(t.Context(), "call"); err != nil {
+					t.Fatal(err)
+				}
+				burned[in.Fuel()] = true
+				closed(t, in)
+				if burned[in.Fuel()] = true; in.Fuel() <= 0 {
+					t.Errorf("burned %d", in.Fuel())
+				}
+			}
+		}
+	})
+	if len(burned) != 1 {
+		t.Errorf("burned %v", burned)
+	}
+}
+
+// The last unit may be burned, and one more may not.
+func TestFuelToTheLastUnit(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Write("done"))}.Bytes(), Options{})
+	call := func(fuel int64) (int64, error) {
+		in, err := m.Instantiate(t.Context(), Config{State: &recorder{}, Fuel: fuel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closed(t, in)
+		_, err = in.Call(t.Context(), "call")
+		return in.Fuel(), err
+	}
+	burned, err := call(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := call(burned); err != nil || again != burned {
+		t.Errorf("burned %d of %d: %v", again, burned, err)
+	}
+	if _, err := call(burned - 1); err == nil {
+		t.Errorf("%d units were enough for %d", burned-1, burned)
+	}
+}
+
+// What is unmetered is so.
+func TestUnmeteredBurnsNothing(t *testing.T) {
+	m := compiled(t, mod{Do: steps(dialecttest.Print(1, "a\n"), dialecttest.Write("done"))}.Bytes(), Options{Unmetered: true, Limits: abi.Limits{Fuel: 1}})
+	if out, _, err := run(t, m); err != nil || out != "done" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A module with a name of the meter's is refused, and so is one that was rewritten.
+func TestReservedNamesAreRefused(t *testing.T) {
+	want := `module: export section: export 0: "hutch:fuel": names that begin with "hutch:" are reserved, choose another one`
+	named := wasmbintest.Module(wasmbintest.Section(6, wasmbintest.Hex("01 7e 01 4200 0b")),
+		wasmbintest.Section(7, wasmbintest.Vector(wasmbintest.Join(wasmbintest.Name("hutch:fuel"), wasmbintest.Hex("03 00")))))
+	if _, err := Compile(t.Context(), checked(t, named), Options{}); errorText(err) != want {
+		t.Error(err)
+	}
+	twice, err := checked(t, mod{}.Bytes()).Rewrite(wasmbin.Rewriting{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compile(t.Context(), checked(t, twice.Wasm), Options{}); err == nil {
+		t.Error("accepted")
+	}
+}
+
+// kernels returns a module that computes, built from C.
+func kernels(b *testing.B) *wasmbin.Module {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "kernels.wasm")
+	build := exec.Command("clang", "--target=wasm32", "-O2", "-fno-builtin", "-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all",
+		"-o", path, filepath.Join("testdata", "kernels.c"))
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Skipf("the kernels cannot be built: %v: %s", err, out)
+	}
+	return checked(b, readFile(b, path))
+}
+
+// BenchmarkMeter is what metering costs where it costs most: in code that computes.
+func BenchmarkMeter(b *testing.B) {
+	m := kernels(b)
+	for _, k := range []struct {
+		name string
+		n    uint64
+	}{{"sha256", 64}, {"sieve", 1}, {"fib", 30}, {"matmul", 3}} {
+		for name, unmetered := range map[string]bool{"metered": false, "unmetered": true} {
+			b.Run(k.name+"/"+name, func(b *testing.B) {
+				module, err := Compile(b.Context(), m, Options{Unmetered: unmetered, Limits: abi.Limits{Fuel: 1 << 60}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer module.Close(context.Background()) //nolint:errcheck // it was measured
+				in, err := module.Instantiate(b.Context(), Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer in.Close(context.Background()) //nolint:errcheck // it was measured
+				for b.Loop() {
+					if _, err := in.Call(b.Context(), k.name, k.n); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
