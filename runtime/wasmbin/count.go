@@ -12,7 +12,6 @@ const inGlobal = -1
 // count puts the counting into the body that was walked.
 func (r *rewriter) count(t *FuncType, locals int) {
 	b := &r.body
-	r.fold()
 	local := inGlobal
 	var entry []byte
 	if b.tight {
@@ -44,20 +43,6 @@ func (r *rewriter) count(t *FuncType, locals int) {
 	for i := 0; i < len(b.around); i += 2 {
 		r.edits[b.around[i]].with = r.give(nil, local)
 		r.edits[b.around[i+1]].with = r.take(nil, local)
-	}
-}
-
-// leastRegion is what a plain region costs at least; smaller ones are charged for
-// where the one before them is.
-const leastRegion = 10
-
-func (r *rewriter) fold() {
-	regions := r.body.regions
-	for i := len(regions) - 1; i > 0; i-- {
-		if g := &regions[i]; g.plain && g.cost < leastRegion {
-			regions[g.before].cost += g.cost
-			g.cost = 0
-		}
 	}
 }
 

@@ -16,6 +16,9 @@ type instruction struct {
 	// effect is what it does to the body it stands in, given its first
 	// immediate; nil is nothing.
 	effect func(*walker, uint32)
+	// free says that it costs no fuel, since it only says where something begins or
+	// ends.
+	free bool
 	// meter is what it needs besides its share of fuel when a module is
 	// rewritten; nil is nothing.
 	meter func(*rewriter, *walker, span, uint32)

@@ -30,10 +30,9 @@ type metered struct {
 // that can be left for elsewhere than its end: what stands there may be skipped while
 // what stands before is done again and again, as in a loop that is a switch.
 type region struct {
-	edit   int
-	cost   uint64
-	before int  // one that every way to this one leads through
-	plain  bool // neither a function's nor a loop's: nobody is asked for more there
+	edit  int
+	cost  uint64
+	plain bool // neither a function's nor a loop's: nobody is asked for more there
 }
 
 // opened is a block that has not ended.
@@ -58,15 +57,15 @@ func (r *rewriter) enter(start, code int) {
 	}
 	_, size := binary.Uvarint(r.raw[start:])
 	r.edit(span{start, start + size}, r.raw[start:start+size])
-	r.begin(code, 0, false)
+	r.begin(code, false)
 	b.blocks = append(b.blocks, opened{})
 }
 
 // begin begins a region.
-func (r *rewriter) begin(at, before int, plain bool) {
+func (r *rewriter) begin(at int, plain bool) {
 	b := &r.body
 	b.region = len(b.regions)
-	b.regions = append(b.regions, region{edit: r.insert(at), before: before, plain: plain})
+	b.regions = append(b.regions, region{edit: r.insert(at), plain: plain})
 }
 
 // charge adds to what the region costs.
@@ -77,7 +76,9 @@ func (r *rewriter) charge(units uint64) {
 // instruction is told of each one in a body, which is at a span, before it takes
 // effect.
 func (r *rewriter) instruction(w *walker, in *instruction, at span, index uint32) {
-	r.charge(1)
+	if !in.free {
+		r.charge(1)
+	}
 	if in.meter != nil {
 		in.meter(r, w, at, index)
 	}
@@ -89,18 +90,17 @@ func (r *rewriter) block(w *walker, _ span, _ uint32) {
 
 func (r *rewriter) ifThen(w *walker, at span, _ uint32) {
 	r.block(w, at, 0)
-	r.begin(at.end, r.body.region, true)
+	r.begin(at.end, true)
 }
 
 func (r *rewriter) elseThen(_ *walker, at span, _ uint32) {
-	blocks := r.body.blocks
-	r.begin(at.end, blocks[len(blocks)-1].region, true)
+	r.begin(at.end, true)
 }
 
 func (r *rewriter) loop(w *walker, at span, _ uint32) {
 	b := &r.body
 	r.block(w, at, 0)
-	r.begin(at.end, b.region, false)
+	r.begin(at.end, false)
 	b.open = append(b.open, false)
 	b.loops = append(b.loops, b.region)
 }
@@ -124,7 +124,7 @@ func (r *rewriter) end(w *walker, at span, _ uint32) {
 	b.region = ended.region
 	if ended.reach < level {
 		b.blocks[level-1].reach = min(b.blocks[level-1].reach, ended.reach)
-		r.begin(at.end, ended.region, true)
+		r.begin(at.end, true)
 	}
 }
 
