@@ -55,7 +55,7 @@ func sizes[T int | int64](least, most int64, field func(*Limits) *T) bounds {
 	}}
 }
 
-func counts(most int, field func(*Limits) *int) bounds {
+func counts[T int | int64](most T, field func(*Limits) *T) bounds {
 	return bounds{fmt.Sprintf("1 to %d", most), func(l *Limits, s string) error {
 		return setCount(field(l), s, most)
 	}}
@@ -114,6 +114,8 @@ var limitKeys = []limitKey{
 		sizes(1, 1<<20, func(l *Limits) *int { return &l.Call.LogLineBytes })},
 	{string(abi.LimitHostCalls), "1000", "gated operations of one call",
 		counts(1_000_000, func(l *Limits) *int { return &l.Call.HostCalls })},
+	{string(abi.LimitFuel), "50000000000", "computing of one call, about one for each instruction",
+		counts(1_000_000_000_000_000, func(l *Limits) *int64 { return &l.Call.Fuel })},
 	{string(abi.LimitConcurrency), "auto", "calls of one module that run at once; auto is four for each core",
 		counts(1000, atOnce).or("auto", atOnce)},
 	{string(abi.LimitQueue), "256", "calls of one module that wait; one more is refused",

@@ -64,12 +64,13 @@ func setDuration(field *time.Duration, text string) error {
 	return nil
 }
 
-func setCount(field *int, text string, most int) error {
-	n, err := strconv.Atoi(text)
+func setCount[T int | int64](field *T, text string, most T) error {
+	parsed, err := strconv.ParseInt(text, 10, 64)
+	n := T(parsed)
 	if err != nil {
 		return fmt.Errorf("%s: a whole number without a unit, such as 100", quoted(text))
 	}
-	if n < 1 || n > most {
+	if int64(n) != parsed || n < 1 || n > most {
 		return fmt.Errorf("%s: allowed are 1 to %d", text, most)
 	}
 	*field = n

@@ -27,7 +27,7 @@ type Limits struct {
 	HostCalls int `json:"hostCalls,omitempty"`
 	// Fuel is how much a call may compute, counted in the guest's code: about one
 	// unit an instruction, so that the same call always burns the same. Default
-	// 5,000,000,000, which is some seconds.
+	// 50,000,000,000, which is ten seconds or so.
 	Fuel int64 `json:"fuel,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (l Limits) WithDefaults() Limits {
 	orDefault(&l.LogLines, 100)
 	orDefault(&l.LogLineBytes, 8<<10)
 	orDefault(&l.HostCalls, 1000)
-	orDefault(&l.Fuel, 5_000_000_000)
+	orDefault(&l.Fuel, 50_000_000_000)
 	return l
 }
 

@@ -22,6 +22,9 @@ func Recognise(m *wasmbin.Module) (Kind, error) {
 			return "", err
 		}
 	}
+	if err := m.Reserved(); err != nil {
+		return "", err
+	}
 	if err := checkImports(m); err != nil {
 		return "", err
 	}

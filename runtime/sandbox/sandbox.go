@@ -155,7 +155,6 @@ func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *M
 	}
 	config = config.WithCoreFeatures(features).
 		WithMemoryLimitPages(maxPages). // ours is kept where memory is given out
-		WithCloseOnContextDone(false).
 		WithDebugInfoEnabled(false)
 	if cacheDir != "" {
 		if m.cache, err = wazero.NewCompilationCacheWithDir(cacheDir); err != nil {
