@@ -15,7 +15,7 @@ SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
 .PHONY: need-go hutch slim run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
-	bench soak soak-server fmt clean
+	bench bench-peers bench-documents soak soak-server fmt clean
 
 need-go:
 	@command -v go >/dev/null || { echo "hutch: error: no go command on this machine's PATH" >&2; \
@@ -49,6 +49,7 @@ test: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
 	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 20m ./... ./.ci/guests
 	@cd bench && go test ./...
+	@cd bench/peers && go test ./...
 
 ## check: what must hold before a change goes in. Changes nothing.
 check: check-format check-tree check-modules check-locks check-lint check-targets
@@ -68,6 +69,7 @@ check-modules:
 	@echo '==> go.mod'
 	@go mod tidy -diff
 	@cd bench && go mod tidy -diff
+	@cd bench/peers && go mod tidy -diff
 
 check-locks:
 	@echo '==> lock files'
@@ -81,8 +83,10 @@ check-lint:
 	@echo '==> vet'
 	@go vet ./... ./.ci/guests
 	@cd bench && go vet ./...
+	@cd bench/peers && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet ./guests/...
 	@echo '==> lint'
 	@go tool $(LINT) run ./... ./.ci/guests
+	@lint=$$(go tool -n $(LINT)) && cd bench/peers && $$lint run ./...
 	@GOOS=wasip1 GOARCH=wasm $$(go tool -n $(LINT)) run --tests=false ./guests/...
 
 # Nothing runs there, so that tests at least compile and are vetted.
@@ -93,12 +97,25 @@ check-targets:
 		go build ./... && go vet ./... || exit 1; \
 	done
 
-## bench: the figures behind the documents, as a table and in bin/bench.json.
-## A nested module, so that what hutch is compared with is not built into it.
+## bench: the figures behind the documents, as a table and in bin/bench.json, then
+## those beside other engines. Nested modules, so that what hutch is compared with
+## is not built into it.
 bench: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
 	@cd bench && go build -o ../bin/bench .
 	@bin/bench -json bin/bench.json
+	@$(MAKE) --no-print-directory bench-peers
+
+## bench-peers: the same guests in hutch and in other engines, as a table of ratios
+## and in build/bench.json; PEERS are flags, as in make bench-peers PEERS=--quick.
+## Wasmtime is among them where there is a C compiler.
+bench-peers: need-go
+	@cd bench/peers && go build -ldflags '-X main.version=$(VERSION)' -o ../../bin/bench-peers .
+	@bin/bench-peers $(PEERS)
+
+## bench-documents: the same, and writes the table into docs/benchmarks.md
+bench-documents:
+	@$(MAKE) --no-print-directory bench-peers PEERS='--documents docs/benchmarks.md'
 
 ## soak: tests at their full length, then every fuzz target for SOAK
 soak: soak-server
@@ -122,4 +139,4 @@ fmt:
 	@go tool $(LINT) fmt --enable gofmt,goimports
 
 clean:
-	rm -rf bin tools-wasm/*.wasm tools-wasm/index.json cmd/hutch/slim/built cmd/hutch/slim/hutch-worker
+	rm -rf bin build tools-wasm/*.wasm tools-wasm/index.json cmd/hutch/slim/built cmd/hutch/slim/hutch-worker

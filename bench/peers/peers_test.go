@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The smallest guest runs in every engine there is, and its table has them all.
+func TestAllEnginesRunTheSmallGuest(t *testing.T) {
+	scratch := t.TempDir()
+	g := guests(".")[0]
+	if err := g.make(t.Context(), scratch); errors.Is(err, errMissing) && os.Getenv("HUTCH_REQUIRE") != "all" {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	r, all := newReport(quick, true), engines(scratch)
+	if err := r.guest(t.Context(), g, all, quick); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.finish(all); err != nil {
+		t.Fatal(err)
+	}
+	left := strings.Join(r.Left, "\n")
+	for _, e := range all {
+		if e.name != "native Go" && r.find("C", "fib", e.name) == nil && !strings.Contains(left, e.name+" is left out") {
+			t.Errorf("%s has no figure and is not said to be left out", e.name)
+		}
+	}
+	var table strings.Builder
+	if err := r.print(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"guest  workload", "fresh call, p99", "geometric mean", "hutch: "} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("no %q in\n%s", want, &table)
+		}
+	}
+}
+
+// liar has the exports echo and fib, which say that their result is wrong:
+//
+//	(func (export "echo") (export "fib") (result i32) (i32.const 1)) (memory (export "memory") 1)
+const liar = "\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
+	"\x07\x17\x03\x04echo\x00\x00\x03fib\x00\x00\x06memory\x02\x00\x0a\x06\x01\x04\x00\x41\x01\x0b"
+
+// A run in which an engine gives a wrong result, or a guest lacks something, fails.
+func TestWrongResultsFail(t *testing.T) {
+	for _, e := range engines(t.TempDir()) {
+		if _, err := e.Load(t.Context(), &guest{wasm: []byte(liar)}); e.native || errors.Is(err, errMissing) {
+			continue
+		}
+		for workload, want := range map[string]string{"fib": "wrong result: code 1", "gone": "gone"} {
+			g := &guest{name: "liar", language: "C", wasm: []byte(liar), workloads: []string{workload}}
+			err := newReport(quick, true).guest(t.Context(), g, []named{e}, quick)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), e.name) {
+				t.Errorf("%s, %s: %v, want %q", e.name, workload, err, want)
+			}
+		}
+	}
+}
+
+func TestNothingMeasuredFails(t *testing.T) {
+	if err := newReport(quick, true).finish(nil); err == nil {
+		t.Error("a report without a row is none")
+	}
+	r := newReport(quick, true)
+	r.rows = []row{{"C", "fib", samples{baseline: {time.Second}}}}
+	if err := r.finish([]named{{name: baseline}}); err == nil {
+		t.Error("a row without hutch says nothing about hutch")
+	}
+}
+
+func TestSpread(t *testing.T) {
+	var values []float64
+	for i := range 100 {
+		values = append(values, float64(99-i))
+	}
+	if got, want := spreadOf(values), (spread{10, 50, 90, 99}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := spreadOf([]float64{7}), (spread{7, 7, 7, 7}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// Ratios are of the same round: a slow machine slows both, and says nothing.
+func TestRatiosArePaired(t *testing.T) {
+	s := samples{ours: {2, 20, 200}, baseline: {1, 10, 100}}
+	if got, ok := s.ratio(ours, baseline); !ok || got != (spread{2, 2, 2, 2}) {
+		t.Errorf("%v, %t", got, ok)
+	}
+	if _, ok := s.ratio(ours, wasmtimeName); ok {
+		t.Error("a ratio to what did not run")
+	}
+}
+
+func TestMeansLeaveOutFreshCalls(t *testing.T) {
+	r := newReport(quick, true)
+	r.rows = []row{
+		{"C", "fib", samples{ours: {2}, baseline: {1}}},
+		{"C", "sieve", samples{ours: {8}, baseline: {1}}},
+		{"C", freshCall, samples{ours: {1000}, baseline: {1}}},
+	}
+	m, ok := r.mean(ours, baseline)
+	if !ok || math.Abs(m.Mean-4) > 1e-9 || m.Worst != 8 || m.At != "C, sieve" {
+		t.Errorf("%+v, %t", m, ok)
+	}
+}
+
+// Everyone begins once, and what is warm-up does not count.
+func TestTurnsRotate(t *testing.T) {
+	var order strings.Builder
+	say := func(name string) turn {
+		return turn{name, func() error { order.WriteString(name); return nil }}
+	}
+	times, err := inTurn(t.Context(), 2, 1, []turn{say("a"), say("b"), say("c")})
+	if err != nil || order.String() != "abcbcacab" || len(times["a"]) != 2 {
+		t.Errorf("%s, %v, %v", &order, times, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := inTurn(ctx, 1, 0, []turn{say("a")}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestMissedAimsAreSaid(t *testing.T) {
+	r := newReport(quick, true)
+	r.rows = []row{{"C", freshCall, samples{ours: {7 * time.Microsecond}, baseline: {time.Microsecond}}}}
+	if err := r.finish([]named{{name: ours}, {name: baseline}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.summary(), "hutch: MISSED 1 of 1 aims: C, fresh call, us: 7.00, at most 6.00"; got != want || r.OK {
+		t.Errorf("%q, ok: %t", got, r.OK)
+	}
+}
+
+// Tables in documents are written by a run, and only between their marks.
+func TestDocuments(t *testing.T) {
+	r := newReport(quick, true)
+	r.rows = []row{{"C", "fib", samples{ours: {2000}, baseline: {1000}}}}
+	if err := r.finish([]named{{name: ours}, {name: baseline}}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "x.md")
+	if err := os.WriteFile(file, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.document(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(text)
+	if !strings.HasPrefix(got, "before\n"+tableBegins) || !strings.HasSuffix(got, tableEnds+"after\n") ||
+		strings.Contains(got, "old") || strings.Count(got, "| C | fib | 1.00 us | 2.00 ±0.00 | 1.00 ±0.00 |") != 1 {
+		t.Error(got)
+	}
+	if _, err := between([]byte("no marks"), ""); err == nil {
+		t.Error("a table went nowhere")
+	}
+	if err := run(t.Context(), options{quick: true, documents: file}); err == nil || !strings.HasPrefix(err.Error(), "-quick: ") {
+		t.Error(err)
+	}
+}
