@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 )
 
 // An engine is one way to run a guest. What is measured of another one takes an
 // adapter with these four methods' worth of code, and a line in [engines].
 type engine interface {
-	// Load makes a guest ready to be instantiated. The error is [errNotFor] for a
+	// Load makes a guest ready to be instantiated. The error is a [notForError] for a
 	// guest that the engine cannot run at all; that is said, and no failure.
 	Load(ctx context.Context, g *guest) (program, error)
 }
@@ -32,10 +30,11 @@ type instance interface {
 	Close(ctx context.Context) error
 }
 
-// errNotFor is in the error of an engine that a guest is not for.
-var errNotFor = errors.New("not for this engine")
+// notForError says why an engine cannot run a guest; where it is empty, that goes
+// without saying.
+type notForError string
 
-func notFor(why string) error { return fmt.Errorf("%w: %s", errNotFor, why) }
+func (e notForError) Error() string { return string(e) }
 
 // A named engine is a column of the table.
 type named struct {
@@ -60,7 +59,7 @@ const baseline = plainWazero
 
 // engines returns what is measured, ours first. Those of Wasmtime are there if
 // this program was built with a C compiler.
-func engines(scratch string) []named {
+func engines(scratch string, c *clock) []named {
 	list := []named{
 		{name: ours, engine: hutchEngine{}},
 		{name: baseline, engine: wazeroEngine{}},
@@ -70,5 +69,5 @@ func engines(scratch string) []named {
 	list = append(list, wasmtimes()...)
 	return append(list,
 		named{name: "native Go", engine: nativeGo{}, native: true},
-		named{name: nativeC, engine: nativeCEngine{scratch: scratch}, native: true})
+		named{name: nativeC, engine: nativeCEngine{scratch: scratch, clock: c}, native: true})
 }

@@ -15,7 +15,7 @@ type extismEngine struct{}
 
 func (extismEngine) Load(ctx context.Context, g *guest) (program, error) {
 	if g.language == javaScript {
-		return nil, notFor("it calls exports without arguments alone")
+		return nil, notForError("it calls exports without arguments alone")
 	}
 	compiled, err := extism.NewCompiledPlugin(ctx, extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: g.wasm}}},
 		extism.PluginConfig{EnableWasi: true, RuntimeConfig: wazero.NewRuntimeConfigCompiler()}, nil)

@@ -8,6 +8,7 @@ require (
 	github.com/fastschema/qjs v0.0.6
 	github.com/hutch-run/hutch v0.0.0
 	github.com/tetratelabs/wazero v1.12.0
+	golang.org/x/sys v0.50.0
 )
 
 require (
@@ -16,7 +17,6 @@ require (
 	github.com/ianlancetaylor/demangle v0.0.0-20240805132620-81f5be970eca // indirect
 	github.com/tetratelabs/wabin v0.0.0-20230304001439-f6f874872834 // indirect
 	go.opentelemetry.io/proto/otlp v1.3.1 // indirect
-	golang.org/x/sys v0.50.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 

@@ -22,6 +22,7 @@ func main() {
 	flag.StringVar(&o.source, "source", "bench/peers", "folder of this program's sources, with the guests")
 	flag.StringVar(&o.json, "json", "build/bench.json", "file that gets the figures as JSON")
 	flag.StringVar(&o.documents, "documents", "", "comma-separated Markdown files that get the table, between their marks")
+	flag.StringVar(&o.clock, "clock", wallClock, "what is measured: wall time, or the cpu time of this process, for a machine that others use")
 	flag.BoolVar(&o.quick, "quick", false, "a few rounds, which show that all of it runs and no more")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -33,8 +34,8 @@ func main() {
 }
 
 type options struct {
-	source, json, documents string
-	quick                   bool
+	source, json, documents, clock string
+	quick                          bool
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -68,7 +69,10 @@ func measure(ctx context.Context, o options) (_ *report, err error) {
 	if o.quick {
 		work = quick
 	}
-	r, all := newReport(work, o.quick), engines(scratch)
+	if work.clock, err = clockNamed(o.clock); err != nil {
+		return nil, err
+	}
+	r, all := newReport(work, o.quick), engines(scratch, work.clock)
 	for _, g := range guests(o.source) {
 		fmt.Fprintf(os.Stderr, "bench: the %s guest\n", g.name)
 		switch err := g.make(ctx, scratch); {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -15,10 +16,11 @@ import (
 type effort struct {
 	compute, fresh int // rounds that count
 	warmUp         int // rounds before them that do not
+	clock          *clock
 }
 
 var (
-	thorough = effort{compute: 30, fresh: 400, warmUp: 5}
+	thorough = effort{compute: 40, fresh: 500, warmUp: 5}
 	quick    = effort{compute: 2, fresh: 3, warmUp: 1}
 )
 
@@ -49,9 +51,9 @@ func load(ctx context.Context, g *guest, all []named, note func(string)) (l line
 	for _, e := range all {
 		p, err := e.Load(ctx, g)
 		switch {
-		case errors.Is(err, errNotFor) && e.name != ours && e.name != baseline:
-			if !e.native { // nobody asks why C is not compared with native Go
-				note(fmt.Sprintf("the %s guest in %s: %s", g.name, e.name, err))
+		case errors.As(err, new(notForError)) && e.name != ours && e.name != baseline:
+			if err.Error() != "" {
+				note(fmt.Sprintf("%s has no figures for the %s guest: %s", e.name, g.name, err))
 			}
 			continue
 		case errors.Is(err, errMissing) && os.Getenv("HUTCH_REQUIRE") != "all":
@@ -111,7 +113,7 @@ func (l lineUp) compute(ctx context.Context, e effort) (rows []row, err error) {
 				return l.failed(i, workload, l.guest.run(ctx, a.in, a.handle, workload))
 			}}
 		}
-		times, err := inTurn(ctx, e.compute, e.warmUp, turns)
+		times, err := inTurn(ctx, e, e.compute, turns)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +138,7 @@ func (l lineUp) fresh(ctx context.Context, e effort) (row, error) {
 			return l.failed(i, freshCall, errors.Join(err, in.Close(ctx)))
 		}})
 	}
-	times, err := inTurn(ctx, e.fresh, e.warmUp, turns)
+	times, err := inTurn(ctx, e, e.fresh, turns)
 	return row{l.guest.name, freshCall, times}, err
 }
 
@@ -154,25 +156,25 @@ type turn struct {
 	run    func() error
 }
 
-// inTurn times every engine in every round. Who begins changes from round to
-// round, so that nobody always comes after the same neighbour. Garbage of one
-// may be collected in the next one's turn; medians over many rounds bear that.
-func inTurn(ctx context.Context, rounds, warmUp int, turns []turn) (samples, error) {
+// inTurn times every engine in every round. The order is another one each time, the
+// same in every run, so that nobody always comes after the same neighbour. Garbage of
+// one may be collected in the next one's turn; medians over many rounds bear that.
+func inTurn(ctx context.Context, e effort, rounds int, turns []turn) (samples, error) {
 	runtime.GC()
-	times := samples{}
-	for round := range rounds + warmUp {
-		for i := range turns {
+	times, order := samples{}, rand.New(rand.NewPCG(1, 2))
+	for round := range rounds + e.warmUp {
+		for _, i := range order.Perm(len(turns)) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			t := turns[(round+i)%len(turns)]
-			began := time.Now()
+			t := turns[i]
+			began := e.clock.now()
 			err := t.run()
-			took := time.Since(began)
+			took := e.clock.now() - began
 			if err != nil {
 				return nil, err
 			}
-			if round >= warmUp {
+			if round >= e.warmUp {
 				times[t.engine] = append(times[t.engine], took)
 			}
 		}

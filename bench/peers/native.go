@@ -9,8 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/hutch-run/hutch/bench/peers/kernels/compute"
 	"github.com/hutch-run/hutch/bench/peers/kernels/text"
@@ -26,7 +25,7 @@ func (nativeGo) Load(_ context.Context, g *guest) (program, error) {
 	case goJSONGuest:
 		return goFunctions{"json": text.JSON, "regexp": text.Regexp}, nil
 	}
-	return nil, notFor("the guest is not in Go")
+	return nil, notForError("")
 }
 
 type goFunctions map[string]func() bool
@@ -53,11 +52,14 @@ func (f goFunctions) Call(_ context.Context, export string, _ ...uint64) (uint64
 // nativeCEngine runs the C guest's source as a program of its own, which does one
 // kernel for each line it reads: some microseconds of what is measured are the
 // pipe's.
-type nativeCEngine struct{ scratch string }
+type nativeCEngine struct {
+	scratch string
+	clock   *clock
+}
 
 func (e nativeCEngine) Load(ctx context.Context, g *guest) (program, error) {
 	if g.language != langC {
-		return nil, notFor("the guest is not in C")
+		return nil, notForError("")
 	}
 	compiler, err := findTool("cc", "clang", "gcc")
 	if err != nil {
@@ -68,13 +70,16 @@ func (e nativeCEngine) Load(ctx context.Context, g *guest) (program, error) {
 	if err := command(ctx, "", nil, compiler, append([]string{"-O2", "-o", path}, sources...)...); err != nil {
 		return nil, err
 	}
-	return nativeProgram(path), nil
+	return nativeProgram{path, e.clock}, nil
 }
 
-type nativeProgram string
+type nativeProgram struct {
+	path  string
+	clock *clock
+}
 
 func (p nativeProgram) Fresh(ctx context.Context) (instance, uint64, error) {
-	in := &process{cmd: exec.CommandContext(ctx, string(p))}
+	in := &process{cmd: exec.CommandContext(ctx, p.path), clock: p.clock}
 	in.cmd.Stderr = os.Stderr
 	var err error
 	if in.stdin, err = in.cmd.StdinPipe(); err != nil {
@@ -91,6 +96,7 @@ func (p nativeProgram) Fresh(ctx context.Context) (instance, uint64, error) {
 func (nativeProgram) Close(context.Context) error { return nil }
 
 type process struct {
+	clock  *clock
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
@@ -104,7 +110,13 @@ func (p *process) Call(_ context.Context, export string, _ ...uint64) (uint64, e
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseUint(strings.TrimSpace(line), 10, 32)
+	var code uint64
+	var took time.Duration
+	if _, err := fmt.Sscan(line, &code, &took); err != nil {
+		return 0, fmt.Errorf("answer %q: %w", line, err)
+	}
+	p.clock.add(took)
+	return code, nil
 }
 
 func (*process) Write(uint32, []byte) error { return errors.New("a process's memory is its own") }

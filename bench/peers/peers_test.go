@@ -11,17 +11,27 @@ import (
 	"time"
 )
 
+func quickly(t *testing.T) effort {
+	t.Helper()
+	e := quick
+	var err error
+	if e.clock, err = clockNamed(wallClock); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // The smallest guest runs in every engine there is, and its table has them all.
 func TestAllEnginesRunTheSmallGuest(t *testing.T) {
-	scratch := t.TempDir()
+	scratch, work := t.TempDir(), quickly(t)
 	g := guests(".")[0]
 	if err := g.make(t.Context(), scratch); errors.Is(err, errMissing) && os.Getenv("HUTCH_REQUIRE") != "all" {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	r, all := newReport(quick, true), engines(scratch)
-	if err := r.guest(t.Context(), g, all, quick); err != nil {
+	r, all := newReport(work, true), engines(scratch, work.clock)
+	if err := r.guest(t.Context(), g, all, work); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.finish(all); err != nil {
@@ -52,13 +62,14 @@ const liar = "\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x0
 
 // A run in which an engine gives a wrong result, or a guest lacks something, fails.
 func TestWrongResultsFail(t *testing.T) {
-	for _, e := range engines(t.TempDir()) {
+	work := quickly(t)
+	for _, e := range engines(t.TempDir(), work.clock) {
 		if _, err := e.Load(t.Context(), &guest{wasm: []byte(liar)}); e.native || errors.Is(err, errMissing) {
 			continue
 		}
 		for workload, want := range map[string]string{"fib": "wrong result: code 1", "gone": "gone"} {
 			g := &guest{name: "liar", language: "C", wasm: []byte(liar), workloads: []string{workload}}
-			err := newReport(quick, true).guest(t.Context(), g, []named{e}, quick)
+			err := newReport(work, true).guest(t.Context(), g, []named{e}, work)
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), e.name) {
 				t.Errorf("%s, %s: %v, want %q", e.name, workload, err, want)
 			}
@@ -67,10 +78,10 @@ func TestWrongResultsFail(t *testing.T) {
 }
 
 func TestNothingMeasuredFails(t *testing.T) {
-	if err := newReport(quick, true).finish(nil); err == nil {
+	if err := newReport(quickly(t), true).finish(nil); err == nil {
 		t.Error("a report without a row is none")
 	}
-	r := newReport(quick, true)
+	r := newReport(quickly(t), true)
 	r.rows = []row{{"C", "fib", samples{baseline: {time.Second}}}}
 	if err := r.finish([]named{{name: baseline}}); err == nil {
 		t.Error("a row without hutch says nothing about hutch")
@@ -102,7 +113,7 @@ func TestRatiosArePaired(t *testing.T) {
 }
 
 func TestMeansLeaveOutFreshCalls(t *testing.T) {
-	r := newReport(quick, true)
+	r := newReport(quickly(t), true)
 	r.rows = []row{
 		{"C", "fib", samples{ours: {2}, baseline: {1}}},
 		{"C", "sieve", samples{ours: {8}, baseline: {1}}},
@@ -114,25 +125,39 @@ func TestMeansLeaveOutFreshCalls(t *testing.T) {
 	}
 }
 
-// Everyone begins once, and what is warm-up does not count.
-func TestTurnsRotate(t *testing.T) {
+// Every engine has its turn in every round, the order changes, and what is warm-up
+// does not count.
+func TestTurns(t *testing.T) {
 	var order strings.Builder
 	say := func(name string) turn {
 		return turn{name, func() error { order.WriteString(name); return nil }}
 	}
-	times, err := inTurn(t.Context(), 2, 1, []turn{say("a"), say("b"), say("c")})
-	if err != nil || order.String() != "abcbcacab" || len(times["a"]) != 2 {
-		t.Errorf("%s, %v, %v", &order, times, err)
+	times, err := inTurn(t.Context(), quickly(t), 20, []turn{say("a"), say("b"), say("c")})
+	if err != nil || len(times["a"]) != 20 {
+		t.Errorf("%v, %v", times, err)
+	}
+	orders := map[string]int{}
+	for i := 0; i < order.Len(); i += 3 {
+		round := order.String()[i : i+3]
+		orders[round]++
+		for _, name := range []string{"a", "b", "c"} {
+			if strings.Count(round, name) != 1 {
+				t.Errorf("round %s", round)
+			}
+		}
+	}
+	if len(orders) < 4 {
+		t.Errorf("always the same: %v", orders)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := inTurn(ctx, 1, 0, []turn{say("a")}); !errors.Is(err, context.Canceled) {
+	if _, err := inTurn(ctx, quickly(t), 1, []turn{say("a")}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
 func TestMissedAimsAreSaid(t *testing.T) {
-	r := newReport(quick, true)
+	r := newReport(quickly(t), true)
 	r.rows = []row{{"C", freshCall, samples{ours: {7 * time.Microsecond}, baseline: {time.Microsecond}}}}
 	if err := r.finish([]named{{name: ours}, {name: baseline}}); err != nil {
 		t.Fatal(err)
@@ -144,7 +169,7 @@ func TestMissedAimsAreSaid(t *testing.T) {
 
 // Tables in documents are written by a run, and only between their marks.
 func TestDocuments(t *testing.T) {
-	r := newReport(quick, true)
+	r := newReport(quickly(t), true)
 	r.rows = []row{{"C", "fib", samples{ours: {2000}, baseline: {1000}}}}
 	if err := r.finish([]named{{name: ours}, {name: baseline}}); err != nil {
 		t.Fatal(err)
@@ -172,5 +197,33 @@ func TestDocuments(t *testing.T) {
 	}
 	if err := run(t.Context(), options{quick: true, documents: file}); err == nil || !strings.HasPrefix(err.Error(), "-quick: ") {
 		t.Error(err)
+	}
+}
+
+// The processor's clock goes on while this process works, and knows of others what it
+// is told.
+func TestClocks(t *testing.T) {
+	if _, err := clockNamed("sun"); err == nil || err.Error() != `-clock "sun": allowed are wall and cpu` {
+		t.Error(err)
+	}
+	cpu, err := clockNamed("cpu")
+	if err != nil {
+		t.Skip(err)
+	}
+	before := cpu.now()
+	for cpu.now()-before < time.Millisecond { // it goes on, or the test never ends
+	}
+	before = cpu.now()
+	cpu.add(time.Hour)
+	if cpu.now()-before < time.Hour {
+		t.Error("the time of another process is lost")
+	}
+	wall, err := clockNamed(wallClock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wall.add(time.Hour)
+	if wall.now() > time.Hour {
+		t.Error("on the wall, it is counted twice")
 	}
 }

@@ -20,9 +20,11 @@ type report struct {
 	Machine  string            `json:"machine"`
 	Versions map[string]string `json:"versions"`
 	// Load is the load average before the run and after it.
-	Load   [2]string `json:"load"`
-	Quick  bool      `json:"quick"`
-	Rounds rounds    `json:"rounds"`
+	Load [2]string `json:"load"`
+	// Clock is what was measured: wall or cpu time.
+	Clock  string `json:"clock"`
+	Quick  bool   `json:"quick"`
+	Rounds rounds `json:"rounds"`
 	// Baseline is the engine that every ratio is to.
 	Baseline string   `json:"baseline"`
 	Engines  []string `json:"engines"`
@@ -71,6 +73,7 @@ func newReport(e effort, isQuick bool) *report {
 		Machine:  fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor()),
 		Versions: versions(),
 		Load:     [2]string{loadAverage()},
+		Clock:    e.clock.name,
 		Quick:    isQuick,
 		Rounds:   rounds{e.compute, e.fresh},
 		Baseline: baseline,
@@ -198,7 +201,7 @@ func (r *report) meanCells() [][]string {
 
 // print writes r for people.
 func (r *report) print(out io.Writer) error {
-	fmt.Fprintf(out, "Ratios to %s in the same round: median, ± half of what lies between p10 and p90.\n%s\n\n", r.Baseline, r.about())
+	fmt.Fprintf(out, "Ratios of %s time to %s's in the same round: median, ± half of what lies between p10 and p90.\n%s\n\n", r.Clock, r.Baseline, r.about())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, line := range r.cells() {
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(line, "\t"), "\t"))
@@ -222,8 +225,8 @@ func (r *report) about() string {
 			v = append(v, name+" "+r.Versions[name])
 		}
 	}
-	return fmt.Sprintf("%s; %s; load %s before and %s after; %s; %d rounds, %d of fresh calls",
-		strings.Join(v, ", "), r.Machine, r.Load[0], r.Load[1], r.Date.Format(time.DateOnly), r.Rounds.Compute, r.Rounds.Fresh)
+	return fmt.Sprintf("%s; %s; load %s before and %s after; %s; %s time, %d rounds, %d of fresh calls",
+		strings.Join(v, ", "), r.Machine, r.Load[0], r.Load[1], r.Date.Format(time.DateOnly), r.Clock, r.Rounds.Compute, r.Rounds.Fresh)
 }
 
 func (r *report) writeJSON(path string) error {
