@@ -47,11 +47,13 @@ func (r *report) aims() []aim {
 			continue
 		}
 		found = append(found, aim{want.guest + ", fresh call, us", mine.Microseconds.P50, want.microseconds})
-		for to, atMost := range map[string]float64{extismSDK: want.toExtism, wasmtimeName: want.toWasmtime} {
+		beside := func(to string, atMost float64) {
 			if other := r.find(want.guest, freshCall, to); other != nil && atMost > 0 {
 				found = append(found, aim{want.guest + ", fresh call to " + to, mine.Microseconds.P50 / other.Microseconds.P50, atMost})
 			}
 		}
+		beside(extismSDK, want.toExtism)
+		beside(wasmtimeName, want.toWasmtime)
 	}
 	return found
 }

@@ -5,7 +5,8 @@ import (
 )
 
 // An engine is one way to run a guest. What is measured of another one takes an
-// adapter with these four methods' worth of code, and a line in [engines].
+// adapter, which is this method, two of a [program] and three of an [instance], and a
+// line in [engines].
 type engine interface {
 	// Load makes a guest ready to be instantiated. The error is a [notForError] for a
 	// guest that the engine cannot run at all; that is said, and no failure.

@@ -21,6 +21,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.source, "source", "bench/peers", "folder of this program's sources, with the guests")
 	flag.StringVar(&o.json, "json", "build/bench.json", "file that gets the figures as JSON")
+	flag.StringVar(&o.from, "from", "", "show the figures of this JSON file, and measure nothing")
 	flag.StringVar(&o.documents, "documents", "", "comma-separated Markdown files that get the table, between their marks")
 	flag.StringVar(&o.clock, "clock", wallClock, "what is measured: wall time, or the cpu time of this process, for a machine that others use")
 	flag.BoolVar(&o.quick, "quick", false, "a few rounds, which show that all of it runs and no more")
@@ -34,28 +35,37 @@ func main() {
 }
 
 type options struct {
-	source, json, documents, clock string
-	quick                          bool
+	source, json, from, documents, clock string
+	quick                                bool
 }
 
 func run(ctx context.Context, o options) (err error) {
 	if o.source, err = filepath.Abs(o.source); err != nil {
 		return err
 	}
-	if o.quick && o.documents != "" {
-		return errors.New("-quick: its figures are for no document")
-	}
-	r, err := measure(ctx, o)
+	r, err := o.report(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.print(os.Stdout); err != nil {
+	if err := r.print(os.Stdout); err != nil || o.documents == "" {
 		return err
 	}
-	if err := r.writeJSON(o.json); err != nil || o.documents == "" {
-		return err
+	if r.Quick {
+		return errors.New("-documents: a few rounds have no figures for them")
 	}
 	return r.document(o.documents)
+}
+
+// report measures, or reads what was measured.
+func (o options) report(ctx context.Context) (*report, error) {
+	if o.from != "" {
+		return readReport(o.from)
+	}
+	r, err := measure(ctx, o)
+	if err == nil {
+		err = r.writeJSON(o.json)
+	}
+	return r, err
 }
 
 // measure makes the guests and runs them in every engine.

@@ -47,7 +47,7 @@ func TestAllEnginesRunTheSmallGuest(t *testing.T) {
 	if err := r.print(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"guest  workload", "fresh call, p99", "geometric mean", "hutch: "} {
+	for _, want := range []string{"wazero takes", "fresh call, p99", "geometric mean", "hutch: "} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("no %q in\n%s", want, &table)
 		}
@@ -189,14 +189,29 @@ func TestDocuments(t *testing.T) {
 	}
 	got := string(text)
 	if !strings.HasPrefix(got, "before\n"+tableBegins) || !strings.HasSuffix(got, tableEnds+"after\n") ||
-		strings.Contains(got, "old") || strings.Count(got, "| C | fib | 1.00 us | 2.00 ±0.00 | 1.00 ±0.00 |") != 1 {
+		strings.Contains(got, "old") || strings.Count(got, "| C | fib | 1.00 us | 2.00 ±0.00 |\n") != 1 {
 		t.Error(got)
 	}
 	if _, err := between([]byte("no marks"), ""); err == nil {
 		t.Error("a table went nowhere")
 	}
-	if err := run(t.Context(), options{quick: true, documents: file}); err == nil || !strings.HasPrefix(err.Error(), "-quick: ") {
+	// What was written is what is read, and of a few rounds there is no document.
+	figures := filepath.Join(t.TempDir(), "build", "x.json")
+	if err := r.writeJSON(figures); err != nil {
+		t.Fatal(err)
+	}
+	read, err := readReport(figures)
+	if err != nil || read.markdown() != r.markdown() {
+		t.Errorf("%v, %s", err, read.markdown())
+	}
+	if err := run(t.Context(), options{from: figures, documents: file}); err == nil || !strings.HasPrefix(err.Error(), "-documents: ") {
 		t.Error(err)
+	}
+	if err := os.WriteFile(figures, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readReport(figures); err == nil {
+		t.Error("figures of nothing")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -161,24 +162,31 @@ func (r *report) find(guest, workload, engine string) *figure {
 	return nil
 }
 
+// others are the engines that have a column.
+func (r *report) others() []string {
+	return slices.DeleteFunc(slices.Clone(r.Engines), func(name string) bool { return name == r.Baseline })
+}
+
 // cells is the table: a head, then lines of the same length.
 func (r *report) cells() [][]string {
-	table := [][]string{append([]string{"guest", "workload", r.Baseline + " takes"}, r.Engines...)}
-	for _, row := range r.rows {
-		took := r.find(row.guest, row.workload, r.Baseline).Microseconds
-		median := []string{row.guest, row.workload, duration(took.P50)}
-		last := []string{row.guest, row.workload + ", p99", duration(took.P99)}
-		for _, e := range r.Engines {
-			f := r.find(row.guest, row.workload, e)
-			if f == nil {
+	table := [][]string{append([]string{"guest", "workload", r.Baseline + " takes"}, r.others()...)}
+	for _, f := range r.Rows {
+		if f.Engine != r.Baseline {
+			continue
+		}
+		median := []string{f.Guest, f.Workload, duration(f.Microseconds.P50)}
+		last := []string{f.Guest, f.Workload + ", p99", duration(f.Microseconds.P99)}
+		for _, e := range r.others() {
+			other := r.find(f.Guest, f.Workload, e)
+			if other == nil {
 				median, last = append(median, ""), append(last, "")
 				continue
 			}
-			median = append(median, fmt.Sprintf("%s ±%s", short(f.Ratio.P50), short((f.Ratio.P90-f.Ratio.P10)/2)))
-			last = append(last, short(f.Ratio.P99))
+			median = append(median, fmt.Sprintf("%s ±%s", short(other.Ratio.P50), short((other.Ratio.P90-other.Ratio.P10)/2)))
+			last = append(last, short(other.Ratio.P99))
 		}
 		table = append(table, median)
-		if row.workload == freshCall {
+		if f.Workload == freshCall {
 			table = append(table, last)
 		}
 	}
@@ -187,14 +195,14 @@ func (r *report) cells() [][]string {
 
 // meanCells are the table's last two lines.
 func (r *report) meanCells() [][]string {
-	means, worst := []string{"all", "geometric mean", ""}, []string{"", "worst", ""}
-	for _, e := range r.Engines {
-		m, ok := r.mean(e, r.Baseline)
-		if !ok {
+	means, worst := []string{"all but fresh calls", "geometric mean", ""}, []string{"", "worst", ""}
+	for _, e := range r.others() {
+		i := slices.IndexFunc(r.Means, func(m mean) bool { return m.Engine == e && m.To == r.Baseline })
+		if i < 0 {
 			means, worst = append(means, ""), append(worst, "")
 			continue
 		}
-		means, worst = append(means, short(m.Mean)), append(worst, short(m.Worst))
+		means, worst = append(means, short(r.Means[i].Mean)), append(worst, short(r.Means[i].Worst))
 	}
 	return [][]string{means, worst}
 }
@@ -227,6 +235,22 @@ func (r *report) about() string {
 	}
 	return fmt.Sprintf("%s; %s; load %s before and %s after; %s; %s time, %d rounds, %d of fresh calls",
 		strings.Join(v, ", "), r.Machine, r.Load[0], r.Load[1], r.Date.Format(time.DateOnly), r.Clock, r.Rounds.Compute, r.Rounds.Fresh)
+}
+
+// readReport reads what writeJSON wrote.
+func readReport(path string) (*report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &report{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(r.Rows) == 0 || len(r.Engines) == 0 {
+		return nil, fmt.Errorf("%s has no figures of other engines", path)
+	}
+	return r, nil
 }
 
 func (r *report) writeJSON(path string) error {
