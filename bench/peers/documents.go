@@ -2,27 +2,33 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 )
 
-// A document keeps its table between these lines, so that no figure in it was
-// typed by hand.
-const (
-	tableBegins = "<!-- make bench-documents writes what follows -->\n"
-	tableEnds   = "<!-- end of what make bench-documents writes -->\n"
-)
+// A mark is the line of a document behind which one of our tables stands, up to
+// tableEnds, so that no figure in it was typed by hand.
+type mark struct {
+	begins string
+	table  func(*report) string
+}
 
-// document writes the table into each of the files.
+var marks = []mark{
+	{"<!-- make bench-documents writes what follows -->\n", (*report).markdown},
+	{"<!-- make bench-documents writes the summary that follows -->\n", (*report).brief},
+}
+
+const tableEnds = "<!-- end of what make bench-documents writes -->\n"
+
+// document writes a table into each of the files.
 func (r *report) document(files string) error {
 	for _, file := range strings.Split(files, ",") {
 		old, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}
-		text, err := between(old, r.markdown())
+		text, err := r.between(old)
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -33,30 +39,50 @@ func (r *report) document(files string) error {
 	return nil
 }
 
-// between returns text with what stands between its marks replaced.
-func between(text []byte, table string) ([]byte, error) {
-	before, rest, found := bytes.Cut(text, []byte(tableBegins))
-	_, after, ended := bytes.Cut(rest, []byte(tableEnds))
-	if !found || !ended {
-		return nil, errors.New("the marks of the table are missing, see tableBegins")
-	}
-	return bytes.Join([][]byte{before, []byte(tableBegins), []byte(table), []byte(tableEnds), after}, nil), nil
-}
-
-// markdown is the table as a document has it.
-func (r *report) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s.\n\n", r.about())
-	for i, line := range r.cells() {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(line, " | "))
-		if i == 0 {
-			b.WriteString("|" + strings.Repeat("---|", len(line)) + "\n")
+// between returns text with what stands behind its mark replaced.
+func (r *report) between(text []byte) ([]byte, error) {
+	for _, m := range marks {
+		before, rest, found := bytes.Cut(text, []byte(m.begins))
+		_, after, ended := bytes.Cut(rest, []byte(tableEnds))
+		if found && ended {
+			return bytes.Join([][]byte{before, []byte(m.begins), []byte(m.table(r)), []byte(tableEnds), after}, nil), nil
 		}
 	}
-	b.WriteString("\n")
+	return nil, fmt.Errorf("no table: wanted are the lines %q and %q", marks[0].begins, tableEnds)
+}
+
+// markdown is the whole table, and what is said under it.
+func (r *report) markdown() string {
+	var b strings.Builder
+	r.writeTable(&b, r.cells())
 	for _, why := range r.Left {
 		fmt.Fprintf(&b, "- %s\n", why)
 	}
 	fmt.Fprintf(&b, "- %s\n\n", r.summary())
 	return b.String()
+}
+
+// brief has the fresh calls, and of the rest the geometric mean.
+func (r *report) brief() string {
+	var b strings.Builder
+	all := r.cells()
+	short := all[:1:1]
+	for _, line := range all[1:] {
+		if line[1] == freshCall || line[1] == meanLine {
+			short = append(short, line)
+		}
+	}
+	r.writeTable(&b, short)
+	return b.String()
+}
+
+func (r *report) writeTable(b *strings.Builder, lines [][]string) {
+	fmt.Fprintf(b, "\n%s.\n\n", r.about())
+	for i, line := range lines {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(line, " | "))
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("---|", len(line)) + "\n")
+		}
+	}
+	b.WriteString("\n")
 }

@@ -175,7 +175,7 @@ func TestDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "x.md")
-	if err := os.WriteFile(file, []byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("before\n"+marks[0].begins+"old\n"+tableEnds+"after\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -188,12 +188,18 @@ func TestDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := string(text)
-	if !strings.HasPrefix(got, "before\n"+tableBegins) || !strings.HasSuffix(got, tableEnds+"after\n") ||
+	if !strings.HasPrefix(got, "before\n"+marks[0].begins) || !strings.HasSuffix(got, tableEnds+"after\n") ||
 		strings.Contains(got, "old") || strings.Count(got, "| C | fib | 1.00 us | 2.00 ±0.00 |\n") != 1 {
 		t.Error(got)
 	}
-	if _, err := between([]byte("no marks"), ""); err == nil {
-		t.Error("a table went nowhere")
+	brief, err := r.between([]byte(marks[1].begins + tableEnds))
+	if want := "|---|---|---|---|\n| all but fresh calls | geometric mean |  | 2.00 |\n\n" + tableEnds; err != nil || !strings.HasSuffix(string(brief), want) {
+		t.Errorf("%v\n%s", err, brief)
+	}
+	for _, text := range []string{"no marks", marks[0].begins + "no end", tableEnds} {
+		if _, err := r.between([]byte(text)); err == nil {
+			t.Errorf("%q: a table went nowhere", text)
+		}
 	}
 	// What was written is what is read, and of a few rounds there is no document.
 	figures := filepath.Join(t.TempDir(), "build", "x.json")

@@ -193,9 +193,11 @@ func (r *report) cells() [][]string {
 	return append(table, r.meanCells()...)
 }
 
+const meanLine = "geometric mean"
+
 // meanCells are the table's last two lines.
 func (r *report) meanCells() [][]string {
-	means, worst := []string{"all but fresh calls", "geometric mean", ""}, []string{"", "worst", ""}
+	means, worst := []string{"all but fresh calls", meanLine, ""}, []string{"", "worst", ""}
 	for _, e := range r.others() {
 		i := slices.IndexFunc(r.Means, func(m mean) bool { return m.Engine == e && m.To == r.Baseline })
 		if i < 0 {
