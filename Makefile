@@ -107,7 +107,7 @@ bench: tools
 	@$(MAKE) --no-print-directory bench-peers
 
 ## bench-peers: the same guests in hutch and in other engines, as a table of ratios
-## and in build/bench.json; PEERS are flags, as in make bench-peers PEERS=--quick.
+## and in build/bench.json; PEERS are flags, as in make bench-peers PEERS=-quick.
 ## Wasmtime is among them where there is a C compiler.
 bench-peers: need-go
 	@cd bench/peers && go build -ldflags '-X main.version=$(VERSION)' -o ../../bin/bench-peers .
@@ -115,7 +115,7 @@ bench-peers: need-go
 
 ## bench-documents: the same, and writes the table into docs/benchmarks.md
 bench-documents:
-	@$(MAKE) --no-print-directory bench-peers PEERS='--documents docs/benchmarks.md'
+	@$(MAKE) --no-print-directory bench-peers PEERS='-documents docs/benchmarks.md $(PEERS)'
 
 ## soak: tests at their full length, then every fuzz target for SOAK
 soak: soak-server
