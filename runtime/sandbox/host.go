@@ -23,8 +23,8 @@ type HostFunc struct {
 	Name string
 	Type wasmbin.FuncType
 	// Call finds the parameters in stack and leaves the result there; i32s are
-	// the lower half. It runs on the goroutine that called the guest, and must
-	// not call the guest again. A panic in it ends the guest's call with a
+	// the lower half. It runs on the goroutine that called the guest, and calls
+	// the guest with [Instance.Reenter] alone. A panic in it ends the guest's call with a
 	// failure of class internal.
 	Call func(ctx context.Context, in *Instance, stack []uint64)
 }
@@ -68,9 +68,11 @@ func (m *Module) guarded(module string, f HostFunc) api.GoModuleFunc {
 			in.module = caller
 		}
 		defer m.silence(module, f.Name)
+		outer := in.meter.moved // of a function that reenters the guest
 		in.meter.moved = 0
 		f.Call(ctx, in, stack)
 		in.burnMoved(ctx)
+		in.meter.moved = outer
 	}
 }
 

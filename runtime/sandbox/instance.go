@@ -34,7 +34,9 @@ type Instance struct {
 	state  any
 	ctx    context.Context // of the call that runs; what a sleep watches
 	funcs  map[string]api.Function
-	memory *memory // nil until the engine asks for one
+	inner  map[string]api.Function // those for Reenter; a function has one call at a time
+	within bool                    // Reenter runs
+	memory *memory                 // nil until the engine asks for one
 	meter  meter
 	output [2]lineWriter
 	close  sync.Once
@@ -47,7 +49,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	if !m.use() {
 		return nil, abi.Failf(abi.ClassInternal, "the module is closed")
 	}
-	in = &Instance{owner: m, state: c.State, ctx: ctx, funcs: map[string]api.Function{}, meter: m.meter}
+	in = &Instance{owner: m, state: c.State, ctx: ctx, meter: m.meter}
 	if c.Fuel > 0 {
 		in.meter.budget, in.meter.left = c.Fuel, c.Fuel
 	}
@@ -63,7 +65,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 			in = nil
 		}
 	}()
-	mod, err := m.runtime.InstantiateModule(in.withMemory(in.within(ctx)), m.compiled, in.config())
+	mod, err := m.runtime.InstantiateModule(in.withMemory(in.findable(ctx)), m.compiled, in.config())
 	in.flush()
 	if err != nil {
 		return in, in.failure(err, true)
@@ -86,8 +88,8 @@ func (in *Instance) startPanic(v any) error {
 	return in.failure(enginePanic(v), false)
 }
 
-// within returns a context by which host functions find the instance.
-func (in *Instance) within(ctx context.Context) context.Context {
+// findable returns a context by which host functions find the instance.
+func (in *Instance) findable(ctx context.Context) context.Context {
 	return context.WithValue(ctx, instanceKey{}, in)
 }
 
@@ -103,7 +105,7 @@ func (in *Instance) config() wazero.ModuleConfig {
 // when ctx is done is ended when its slice of fuel is used up, a sleep of it at once.
 // The error is an [*abi.Failure]; the instance is good for closing only then.
 func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (results []uint64, err error) {
-	f := in.function(export)
+	f := in.function(&in.funcs, export)
 	if f == nil {
 		return nil, abi.Failf(abi.ClassModule, "export %q is missing", export)
 	}
@@ -116,7 +118,7 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 		}
 	}()
 	in.ctx = ctx
-	results, err = f.Call(in.within(ctx), args...)
+	results, err = f.Call(in.findable(ctx), args...)
 	in.flush()
 	if err != nil {
 		return nil, in.failure(err, false)
@@ -126,14 +128,53 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 
 // function resolves an export once, because doing so is 100 times as slow as a
 // call.
-func (in *Instance) function(name string) api.Function {
-	f, ok := in.funcs[name]
+func (in *Instance) function(known *map[string]api.Function, name string) api.Function {
+	f, ok := (*known)[name]
 	if !ok {
+		if *known == nil {
+			*known = map[string]api.Function{}
+		}
 		f = in.module.ExportedFunction(name)
-		in.funcs[name] = f
+		(*known)[name] = f
 	}
 	return f
 }
+
+// Reenter calls an exported function for a host function that the guest has called,
+// with the ctx that this got, and returns its results. It returns only if the guest
+// does: else the call that led to the host function fails as the guest did. What it
+// calls may call host functions, but none of these gets in once more.
+func (in *Instance) Reenter(ctx context.Context, export string, args ...uint64) []uint64 {
+	f := in.function(&in.inner, export)
+	switch {
+	case f == nil:
+		panic(&stop{abi.Failf(abi.ClassModule, "export %q is missing", export)})
+	case in.within: // the engine would run two calls on one stack
+		panic(&stop{abi.Failf(abi.ClassTrap, "trapped: it calls the host while the host calls it")})
+	}
+	in.within = true
+	defer func() { in.within = false }()
+	results, err := f.Call(ctx, args...)
+	if err != nil {
+		panic(&stop{in.failure(err, false)})
+	}
+	return results
+}
+
+// SetGlobal sets the guest's own mutable global of that index, an i32, and reports
+// whether there is one. It is for whoever knows what the module keeps there.
+func (in *Instance) SetGlobal(index int, v uint32) bool {
+	g, ok := in.module.ExportedGlobal(wasmbin.GlobalExport(index)).(api.MutableGlobal)
+	if !ok || g.Type() != api.ValueTypeI32 {
+		return false
+	}
+	g.Set(uint64(v))
+	return true
+}
+
+// OverMemory returns the failure of a guest that was refused memory in the running
+// call, or after it, and then did what did says; nil if it was not refused any.
+func (in *Instance) OverMemory(did string) *abi.Failure { return in.overMemory(did) }
 
 // State returns [Config.State].
 func (in *Instance) State() any { return in.state }

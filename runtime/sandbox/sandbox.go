@@ -55,6 +55,9 @@ type Options struct {
 	// Slice is how much fuel a guest gets at a time: how late it notices that it
 	// should end. Default 1,000,000, which is about a millisecond.
 	Slice int64
+	// StackUnits is how much of the stack calls within each other may take; see
+	// [wasmbin.Rewriting].
+	StackUnits int64
 	// Unmetered runs the module as it is: nothing ends it. It is for measuring what
 	// metering costs.
 	Unmetered bool
@@ -97,7 +100,7 @@ func Compile(ctx context.Context, module *wasmbin.Module, o Options) (*Module, e
 	}
 	wasm := module.Stripped()
 	if !o.Unmetered {
-		rewritten, err := module.Rewrite(wasmbin.Rewriting{})
+		rewritten, err := module.Rewrite(wasmbin.Rewriting{StackUnits: o.StackUnits})
 		if err != nil {
 			return nil, abi.Failf(abi.ClassModule, "%s", err)
 		}
