@@ -14,6 +14,7 @@ import (
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -54,7 +55,7 @@ func (w *workbench) check(body []byte) (*wasmbin.Module, error) {
 func (w *workbench) describe(ctx context.Context, name, digest string, checked *wasmbin.Module) ([]byte, error) {
 	raw, err := w.pool.Describe(ctx, worker.Module{
 		Name: name, Digest: digest, Limits: w.cfg.Limits.Call,
-		Bytes: func() ([]byte, error) { return checked.Stripped(), nil },
+		Bytes: func() ([]byte, error) { return dialect.Code(checked) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)

@@ -35,6 +35,7 @@ type call struct {
 
 	native nativeState
 	extism extismState
+	js     jsState
 }
 
 func newCall(id uint64, input []byte, in abi.Invocation) *call {

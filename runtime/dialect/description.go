@@ -30,7 +30,7 @@ func parseDescription(k Kind, raw []byte) (d tool.Description, err error) {
 	if err := checkJSON(raw, MaxDescriptionBytes); err != nil {
 		return d, err
 	}
-	f := objectFields(raw, "it", k == V1, &err)
+	f := objectFields(raw, "it", !k.strict(), &err)
 	list := f.need("tools", "array")
 	if err != nil {
 		return d, err
@@ -42,7 +42,7 @@ func parseDescription(k Kind, raw []byte) (d tool.Description, err error) {
 	case len(tools) > MaxTools:
 		return d, fmt.Errorf("%d tools, at most %d", len(tools), MaxTools)
 	}
-	if k == Hutch {
+	if k.strict() {
 		d.Version = f.text("version")
 		d.Requests = decoded[tool.Requests](&f, "requests", f.get("requests", "object"))
 		f.onlyKnows("tools", "requests", "version")
@@ -90,12 +90,12 @@ func (f *fields) onlyKnows(names ...string) {
 func shown(text string) string { return abi.OneLine(text, 100) }
 
 func parseSpec(k Kind, raw json.RawMessage, n int, err *error) tool.Spec {
-	f := objectFields(raw, fmt.Sprintf("tool %d", n), k == V1, err)
+	f := objectFields(raw, fmt.Sprintf("tool %d", n), !k.strict(), err)
 	s := tool.Spec{Name: f.needText("name")}
 	f.where = fmt.Sprintf("tool %d (%q)", n, shown(s.Name))
 	s.Description = f.text("description")
 	s.InputSchema = f.need("inputSchema", "object")
-	if k == V1 {
+	if !k.strict() {
 		return s
 	}
 	s.Title = f.text("title")

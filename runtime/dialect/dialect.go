@@ -1,13 +1,13 @@
 // Package dialect knows the guest ABIs: it recognises one, asks a module for
 // its tools, and calls them.
 //
-// Two dialects are spoken. Both export describe and call, which take nothing
+// Two dialects are spoken by modules that were compiled. Both export describe and call, which take nothing
 // and return 0 or an error code, and both exchange the same JSON; they differ
 // in how the bytes cross the wall. A [Hutch] guest imports from hutch:host,
 // which moves whole buffers in the guest's own memory (native.go). A [V1] guest
 // (a servlet of mcp.run, a plugin of hyper-mcp v1, whatever is built with an
 // Extism PDK) imports from extism:host/env and moves eight bytes a call
-// (extism.go).
+// (extism.go). A third one, [JS], is a script with the engine that runs it (js.go).
 //
 // Every call runs on an instance of its own that is closed afterwards, so no
 // call sees another one's state. A [Guest] may be used from any number of
@@ -32,7 +32,12 @@ type Kind string
 const (
 	Hutch Kind = "hutch"
 	V1    Kind = "v1"
+	JS    Kind = "js"
 )
+
+// strict reports whether what a guest writes must be of our form exactly: nobody
+// but us defines that.
+func (k Kind) strict() bool { return k != V1 }
 
 const (
 	// MaxDescriptionBytes bounds what describe may write.
@@ -57,6 +62,7 @@ type Options struct {
 // Guest is a loaded module. Its methods may be called concurrently.
 type Guest struct {
 	kind   Kind
+	script *script // of a JS guest
 	module *sandbox.Module
 	limits abi.Limits
 	logger *slog.Logger
@@ -77,19 +83,28 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
-	module, err := sandbox.Compile(ctx, m, sandbox.Options{
-		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, Hosts: hosts(kind), Logger: o.Logger,
+	g := &Guest{kind: kind, limits: o.Limits, logger: o.Logger}
+	if kind == JS {
+		if g.script, err = parseScript(m.Custom[ScriptSection]); err != nil {
+			return nil, abi.Failf(abi.ClassModule, "%s", err)
+		}
+	}
+	g.module, err = sandbox.Compile(ctx, m, sandbox.Options{
+		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, StackUnits: stackUnits(kind), Hosts: hosts(kind), Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Guest{kind: kind, module: module, limits: o.Limits, logger: o.Logger}, nil
+	return g, nil
 }
 
 // hosts returns what a guest of that dialect may import beside WASI.
 func hosts(k Kind) []sandbox.HostModule {
-	if k == V1 {
+	switch k {
+	case V1:
 		return []sandbox.HostModule{extismEnv(), extismUser()}
+	case JS:
+		return []sandbox.HostModule{jsHost()}
 	}
 	return []sandbox.HostModule{nativeHost()}
 }
@@ -172,24 +187,35 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 			g.logger.Warn("instance not closed", "error", err)
 		}
 	}()
+	status, err := g.enter(ctx, in, export, c)
+	if err := either(ended(ctx), err); err != nil {
+		return nil, err
+	}
+	if g.kind == V1 {
+		return c.extismAnswer(status)
+	}
+	return c.nativeAnswer(status)
+}
+
+// enter gets the instance going, runs the export and returns its status.
+func (g *Guest) enter(ctx context.Context, in *sandbox.Instance, export string, c *call) (int32, error) {
+	if g.kind == JS {
+		return g.script.run(ctx, in, c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
+	}
 	for _, name := range initializers {
 		if !g.module.Exports(name) {
 			continue
 		}
 		if _, err := in.Call(ctx, name); err != nil {
-			return nil, either(ended(ctx), err)
+			return 0, err
 		}
 		break
 	}
 	results, err := in.Call(ctx, export)
-	if err := either(ended(ctx), err); err != nil {
-		return nil, err
+	if err != nil {
+		return 0, err
 	}
-	status := int32(uint32(results[0])) // the export's type was checked
-	if g.kind == V1 {
-		return c.extismAnswer(status)
-	}
-	return c.nativeAnswer(status)
+	return int32(uint32(results[0])), nil // the export's type was checked
 }
 
 // either returns the first error that is one.

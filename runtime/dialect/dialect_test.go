@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,14 @@ import (
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if g, err := jsLoaded(); err == nil && g.Close(context.Background()) != nil {
+			code = max(code, 1)
+		}
+		os.Exit(code)
+	}))
+}
 
 type mod = dialecttest.Module
 

@@ -15,17 +15,21 @@ import (
 
 // Recognise says which dialect m speaks, or what it lacks: the error names the
 // export or import and says what it should be. A module must export describe
-// and call, and may import only what its dialect has.
+// and call, and may import only what its dialect has. One with a script must be an
+// engine instead.
 func Recognise(m *wasmbin.Module) (Kind, error) {
+	if payload, ok := m.Custom[ScriptSection]; ok {
+		return JS, recogniseScript(m, payload)
+	}
 	for _, name := range []string{"describe", "call"} {
-		if err := checkExport(m, name); err != nil {
+		if err := checkExport(m, name, funcType{Results: types(wasmbin.I32)}); err != nil {
 			return "", err
 		}
 	}
 	if err := m.Reserved(); err != nil {
 		return "", err
 	}
-	if err := checkImports(m); err != nil {
+	if err := checkImports(m, nativeHost(), extismEnv(), extismUser()); err != nil {
 		return "", err
 	}
 	kind, err := kindOf(m)
@@ -33,21 +37,43 @@ func Recognise(m *wasmbin.Module) (Kind, error) {
 		return "", err
 	}
 	if kind == Hutch && !exportsMemory(m) {
-		return "", fmt.Errorf("memory is not exported as %q", "memory")
+		return "", errNoMemory
 	}
 	return kind, nil
 }
 
+func recogniseScript(m *wasmbin.Module, payload []byte) error {
+	if _, err := parseScript(payload); err != nil {
+		return err
+	}
+	if err := checkEngine(m); err != nil {
+		return err
+	}
+	if err := m.Reserved(); err != nil {
+		return err
+	}
+	if err := checkImports(m, jsHost()); err != nil {
+		return err
+	}
+	if !exportsMemory(m) {
+		return errNoMemory
+	}
+	return nil
+}
+
+// errNoMemory is about a module whose bytes nobody could read.
+var errNoMemory = fmt.Errorf("memory is not exported as %q", "memory")
+
 // checkExport returns an error unless m exports exactly one function of that
-// name and of type () -> (i32).
-func checkExport(m *wasmbin.Module, name string) error {
+// name and type.
+func checkExport(m *wasmbin.Module, name string, t funcType) error {
 	var found []wasmbin.Export
 	for _, e := range m.Exports {
 		if e.Name == name {
 			found = append(found, e)
 		}
 	}
-	want := funcType{Results: types(wasmbin.I32)}.String()
+	want := t.String()
 	switch {
 	case len(found) == 0:
 		return fmt.Errorf("export %q is missing", name)
@@ -67,16 +93,23 @@ func exportsMemory(m *wasmbin.Module) bool {
 	})
 }
 
-// checkImports names the first import that no dialect has.
-func checkImports(m *wasmbin.Module) error {
-	known := knownImports()
+// checkImports names the first import that is none of these and not of the system.
+func checkImports(m *wasmbin.Module, hosts ...sandbox.HostModule) error {
+	known := knownImports(hosts)
+	names := make([]string, 0, len(hosts)+1)
+	for _, h := range hosts {
+		if h.Name != extismUserModule {
+			names = append(names, h.Name)
+		}
+	}
+	names = append(names, sandbox.SystemModule)
 	for _, i := range m.Imports {
 		want, ok := known[i.Module][i.Name]
 		switch {
 		case i.Func == nil:
 			return fmt.Errorf("import %s is a %s; a module may import functions only", quoted(i), i.Kind)
 		case !ok:
-			return fmt.Errorf("import %s: unknown; a module may import %s, %s, %s", quoted(i), nativeModule, extismModule, sandbox.SystemModule)
+			return fmt.Errorf("import %s: unknown; a module may import %s", quoted(i), strings.Join(names, ", "))
 		case i.Func.String() != want:
 			return fmt.Errorf("import %s has type %s, want %s", quoted(i), i.Func, want)
 		}
@@ -90,12 +123,12 @@ func quoted(i wasmbin.Import) string {
 }
 
 // knownImports maps module and function to the function's type.
-func knownImports() map[string]map[string]string {
+func knownImports(hosts []sandbox.HostModule) map[string]map[string]string {
 	known := map[string]map[string]string{sandbox.SystemModule: {}}
 	for name, t := range sandbox.SystemFunctions() {
 		known[sandbox.SystemModule][name] = t.String()
 	}
-	for _, h := range []sandbox.HostModule{nativeHost(), extismEnv(), extismUser()} {
+	for _, h := range hosts {
 		known[h.Name] = map[string]string{}
 		for _, f := range h.Funcs {
 			known[h.Name][f.Name] = f.Type.String()

@@ -33,20 +33,20 @@ func parseResult(k Kind, raw []byte) (r tool.Result, err error) {
 	if err := checkJSON(raw, math.MaxInt); err != nil {
 		return r, err
 	}
-	f := objectFields(raw, "it", k == V1, &err)
+	f := objectFields(raw, "it", !k.strict(), &err)
 	if failed := f.flag("isError"); failed != nil {
 		r.IsError = *failed
 	}
 	r.Structured = present(f.get("structuredContent", ""))
 	r.Meta = f.get("_meta", "object")
 	blocks := f.list("content")
-	if k == Hutch && r.Structured == nil {
+	if k.strict() && r.Structured == nil {
 		f.need("content", "array")
 	}
 	r.Content = make([]tool.Content, 0, len(blocks))
 	for i, b := range blocks {
 		block := fields{}
-		if block = objectFields(b, fmt.Sprintf("content %d", i+1), k == V1, &err); err != nil {
+		if block = objectFields(b, fmt.Sprintf("content %d", i+1), !k.strict(), &err); err != nil {
 			return r, err
 		}
 		r.Content = append(r.Content, parseContent(k, &block))
@@ -92,7 +92,7 @@ func parseLink(f *fields, c *tool.Content) {
 
 func parseResource(k Kind, f *fields, c *tool.Content) {
 	if raw := f.get("resource", "object"); raw != nil {
-		inner := objectFields(raw, f.where+": resource", k == V1, f.err)
+		inner := objectFields(raw, f.where+": resource", !k.strict(), f.err)
 		inner.needText("uri")
 		inner.text("mimeType")
 		if inner.base64("blob"); inner.get("text", "string") == nil && inner.get("blob", "string") == nil {
@@ -101,7 +101,7 @@ func parseResource(k Kind, f *fields, c *tool.Content) {
 		c.Resource = raw
 		return
 	}
-	if k == Hutch {
+	if k.strict() {
 		f.fail("%s: resource is missing", f.where)
 		return
 	}

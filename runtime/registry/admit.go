@@ -110,12 +110,16 @@ func (r *Registry) examine(ctx context.Context, c tool.Candidate) (def *definiti
 	if err != nil {
 		return nil, true, err
 	}
+	code, err := dialect.Code(m)
+	if err != nil {
+		return nil, true, err
+	}
 	def = &definition{
-		digest: c.Digest, code: worker.CodeDigest(m.Stripped()), size: c.Size, kind: kind, imports: imports(m),
+		digest: c.Digest, code: worker.CodeDigest(code), size: c.Size, kind: kind, imports: imports(m),
 		requests: dialect.Requested(m), confirming: make(chan struct{}, 1),
 	}
 	said, from := m.Custom[abi.ManifestSection], abi.ManifestSection
-	raw, m = nil, nil // not needed while the module compiles
+	raw, m, code = nil, nil, nil // not needed while the module compiles
 	if said == nil {
 		from = "describe"
 		if said, err = r.describe(ctx, c.Name, c.Digest); err != nil {
@@ -163,7 +167,7 @@ func (r *Registry) workerModule(name, digest string, limits abi.Limits) worker.M
 		if err != nil {
 			return nil, err
 		}
-		return m.Stripped(), nil
+		return dialect.Code(m)
 	}}
 }
 
