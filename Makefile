@@ -14,7 +14,7 @@ SOAK ?= 10m
 SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
-.PHONY: need-go hutch slim run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
+.PHONY: need-go hutch slim javascript run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
 	bench bench-peers bench-documents soak soak-server fmt clean
 
 need-go:
@@ -22,7 +22,7 @@ need-go:
 		echo 'hutch: hint: install Go 1.26 or later from https://go.dev/dl' >&2; exit 1; }
 
 # The go command decides what is stale, so these are no file targets.
-hutch: need-go slim
+hutch: need-go slim javascript
 	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
@@ -31,6 +31,10 @@ slim: need-go
 	@rm -f cmd/hutch/slim/built
 	@$(BUILD) -o cmd/hutch/slim/hutch-worker ./cmd/hutch-worker
 	@echo '$(VERSION)' "$$(go env GOOS) $$(go env GOARCH)" > cmd/hutch/slim/built
+
+# The engine of JavaScript tools, which bin/hutch carries.
+javascript: need-go
+	@go run ./.ci/javascript
 
 ## run: build the tools and the program, then serve on loopback; ARGS are
 ## further flags, as in make run ARGS='--addr 127.0.0.1:9000'
@@ -81,11 +85,11 @@ check-locks:
 # tests are native.
 check-lint:
 	@echo '==> vet'
-	@go vet ./... ./.ci/guests
+	@go vet ./... ./.ci/guests ./.ci/javascript
 	@cd bench && go vet ./...
 	@cd bench/peers && go vet ./... && GOOS=wasip1 GOARCH=wasm go vet ./guests/...
 	@echo '==> lint'
-	@go tool $(LINT) run ./... ./.ci/guests
+	@go tool $(LINT) run ./... ./.ci/guests ./.ci/javascript
 	@lint=$$(go tool -n $(LINT)) && cd bench/peers && $$lint run ./...
 	@GOOS=wasip1 GOARCH=wasm $$(go tool -n $(LINT)) run --tests=false ./guests/...
 
@@ -139,4 +143,4 @@ fmt:
 	@go tool $(LINT) fmt --enable gofmt,goimports
 
 clean:
-	rm -rf bin build tools-wasm/*.wasm tools-wasm/index.json cmd/hutch/slim/built cmd/hutch/slim/hutch-worker
+	rm -rf bin build tools-wasm/*.wasm tools-wasm/index.json cmd/hutch/slim/built cmd/hutch/slim/hutch-worker cmd/hutch/javascript/qjs.wasm
