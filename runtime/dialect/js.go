@@ -107,6 +107,15 @@ func Code(m *wasmbin.Module) ([]byte, error) {
 	return wasmbin.AppendCustom(m.Stripped(), ScriptSection, payload)
 }
 
+// Compiled returns what of [Code] is compiled: all but a script.
+func Compiled(code []byte) []byte {
+	without, err := wasmbin.WithoutCustom(code, ScriptSection)
+	if err != nil { // it is no module, and nothing of it is compiled
+		return code
+	}
+	return without
+}
+
 // stackUnits is how deeply guests of a dialect may nest calls; 0 is the default.
 func stackUnits(k Kind) int64 {
 	if k == JS {

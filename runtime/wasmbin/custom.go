@@ -67,6 +67,20 @@ func AppendCustom(wasm []byte, name string, payload []byte) ([]byte, error) {
 	return append(out, payload...), nil
 }
 
+// WithoutCustom returns wasm without custom sections of that name: itself if it has
+// none. It looks at the frames of sections only.
+func WithoutCustom(wasm []byte, name string) ([]byte, error) {
+	r := reader{b: wasm}
+	r.header()
+	for r.more() {
+		f := r.frame()
+		if other := r.pass(f); f.id == 0 && string(other) == name {
+			return withoutCustom(wasm, name)
+		}
+	}
+	return wasm, r.err
+}
+
 // withoutCustom copies wasm, leaving out custom sections with that name, and
 // checks that one of that name may be added.
 func withoutCustom(wasm []byte, name string) ([]byte, error) {

@@ -101,3 +101,19 @@ func TestAppendCustomRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutCustom(t *testing.T) {
+	base := join(module(section(1, x("00"))), custom("hutch.y", []byte("kept")))
+	both := join(base, custom("hutch.x", []byte("first")), custom("hutch.x", []byte("second")))
+	if got, err := wasmbin.WithoutCustom(both, "hutch.x"); err != nil || !bytes.Equal(got, base) {
+		t.Errorf("got %x, %v", got, err)
+	}
+	if got, err := wasmbin.WithoutCustom(base, "hutch.x"); err != nil || &got[0] != &base[0] {
+		t.Errorf("copied, although there was nothing to leave out: %v", err)
+	}
+	for _, bad := range [][]byte{nil, x("00"), both[:len(both)-1], join(base, x("00ff"))} {
+		if _, err := wasmbin.WithoutCustom(bad, "hutch.x"); err == nil {
+			t.Errorf("%x is accepted", bad)
+		}
+	}
+}

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect"
 )
 
 // CodeDigest names a module's compiled code, by what Module.Bytes returns. Files
 // that differ in their custom sections alone, such as a description stamped into
-// one, share it.
+// one, or scripts for one engine, share it.
 func CodeDigest(wasm []byte) string {
-	sum := sha256.Sum256(wasm)
+	sum := sha256.Sum256(dialect.Compiled(wasm))
 	return hex.EncodeToString(sum[:])
 }
 
