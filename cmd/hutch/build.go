@@ -27,14 +27,15 @@ func buildCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "build",
 		Usage:     "build a module, check it and write its description into it",
-		UsageText: "hutch build [DIR | PACKAGE | FILE.wasm] [flags]",
+		UsageText: "hutch build [DIR | PACKAGE | FILE.js | FILE.wasm] [flags]",
 		Flags: append(stateFlags(), jsonFlag("what was built"),
 			&cli.StringFlag{Name: "out", Aliases: []string{"o"}, Usage: "`FILE`: where to write, or a folder to write into, which is made if it ends in / (default: NAME.wasm in DIR)"}),
 		Action: func(c *cli.Context) error { return runBuild(c, p) },
-		Description: `DIR holds a Go module or a package of one (default: the current folder). A FILE.wasm is not built,
-only checked and stamped. Nothing is written if a check fails.
+		Description: `DIR holds a Go module or a package of one, or tool.js (default: the current folder). A FILE.js is a
+tool in JavaScript, which needs no compiler: the module is an engine with the file in it. A FILE.wasm
+is not built, only checked and stamped. Nothing is written if a check fails.
 
-With the same Go version a build is the same bytes wherever it is made. It is this command, with these
+With the same Go version a build of Go is the same bytes wherever it is made. It is this command, with these
 variables set, and those without a value unset:
   ` + strings.Join(goEnv, " ") + `
   go build ` + quotedFlags() + ` -o NAME.wasm
@@ -43,6 +44,7 @@ examples:
   $ hutch build
   $ hutch build greet -o tools/greet.wasm
   $ hutch build ./guests/text --json
+  $ hutch build count.js -o tools/
   $ hutch build plugin.wasm -o tools/`,
 	}
 }
@@ -75,7 +77,7 @@ type buildReport struct {
 }
 
 func runBuild(c *cli.Context, p program) error {
-	if err := wantArgs(c, 0, 1, "at most one DIR, PACKAGE or FILE.wasm"); err != nil {
+	if err := wantArgs(c, 0, 1, "at most one DIR, PACKAGE, FILE.js or FILE.wasm"); err != nil {
 		return err
 	}
 	cfg, err := loadJoined(c, p)
@@ -122,9 +124,9 @@ func build(ctx context.Context, cfg Config, p program, say *voice, arg, out stri
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	defer say.slowly("checking " + src.name)()
-	body, err := bench.stamp(ctx, src.name, src.body)
+	body, err := bench.stampSource(ctx, src)
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", src.name, err)
+		return r, err
 	}
 	m, _, err := bench.judged(ctx, p, filepath.Base(r.File), body)
 	if errors.Is(err, errUsage) { // a policy that is wrong keeps nobody from building
@@ -160,7 +162,8 @@ func (cfg Config) nextFor(r buildReport) string {
 type source struct {
 	name   string    // bare file name
 	file   string    // where it is, or goes if nobody says otherwise
-	target *goTarget // what it is compiled from; nil if it is a file already
+	target *goTarget // what it is compiled from; nil if that is not Go
+	script string    // the file of JavaScript that goes into it; empty if there is none
 	body   []byte    // once it is loaded
 }
 
@@ -168,6 +171,13 @@ type source struct {
 func sourceOf(arg string) (src source, err error) {
 	if isModuleFile(arg) {
 		return source{name: filepath.Base(arg), file: arg}, nil
+	}
+	script, err := scriptOf(arg)
+	if err != nil {
+		return src, err
+	}
+	if script != "" {
+		return scriptSource(arg, script)
 	}
 	target, err := targetOf(arg)
 	if err != nil {
@@ -192,6 +202,10 @@ func isModuleFile(arg string) bool {
 // a failed build leaves nothing behind and a watched folder never sees half a
 // file.
 func (s *source) load(ctx context.Context, say *voice) (err error) {
+	if s.script != "" {
+		s.body, err = s.readScript()
+		return err
+	}
 	file := s.file
 	if s.target != nil {
 		tmp, err := os.MkdirTemp("", "hutch-build-")
@@ -235,6 +249,20 @@ func outPath(named, fallback string) (string, error) {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// stampSource is stamp with an error that says what it is about. What a script says
+// of itself begins with its name.
+func (w *workbench) stampSource(ctx context.Context, src source) ([]byte, error) {
+	body, err := w.stamp(ctx, src.name, src.body)
+	said := &abi.Failure{}
+	switch {
+	case err == nil:
+		return body, nil
+	case src.script != "" && errors.As(err, &said) && said.Class == abi.ClassGuest:
+		return nil, errors.New(said.Text)
+	}
+	return nil, fmt.Errorf("%s: %w", src.name, err)
 }
 
 // stamp writes what the module says about itself into it, so that it is listed

@@ -148,7 +148,10 @@ const fromFile = "file"
 
 // readModule reads a module file, at most maxModule bytes of it. Whatever is no
 // regular file is refused before it is opened: a FIFO would never answer.
-func readModule(path string) (_ []byte, err error) {
+func readModule(path string) ([]byte, error) { return readRegular(path, maxModule) }
+
+// readRegular reads a regular file of at most that many bytes.
+func readRegular(path string, most int64) (_ []byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -162,9 +165,9 @@ func readModule(path string) (_ []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	var b bytes.Buffer
-	n, err := io.Copy(&b, io.LimitReader(f, maxModule+1))
-	if err == nil && n > maxModule {
-		err = fmt.Errorf("%s: larger than %s", filepath.Base(path), formatSize(maxModule))
+	n, err := io.Copy(&b, io.LimitReader(f, most+1))
+	if err == nil && n > most {
+		err = fmt.Errorf("%s: larger than %s", filepath.Base(path), formatSize(most))
 	}
 	return b.Bytes(), err
 }

@@ -46,7 +46,7 @@ func targetOf(arg string) (goTarget, error) {
 	case err == nil && info.IsDir():
 		t = goTarget{dir: arg, pattern: "."}
 	case err == nil:
-		return t, usagef("%s is neither a folder nor a .wasm file", quoted(arg))
+		return t, usagef("%s is neither a folder nor a .wasm or .js file", quoted(arg))
 	case !isPackage(arg):
 		return t, usagef("no folder %s", quoted(arg)).withHint("make a module to start from with \"hutch new NAME\"")
 	}

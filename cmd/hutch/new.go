@@ -9,20 +9,24 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+const flagLang = "lang"
+
 func newCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "new",
 		Usage:     "make a folder with a tool to start from",
 		UsageText: "hutch new NAME [flags]",
-		Flags:     append(someFlags(flagTools, flagState, flagConfig), jsonFlag("what was made")),
-		Action:    func(c *cli.Context) error { return runNew(c, p) },
+		Flags: append(someFlags(flagTools, flagState, flagConfig), jsonFlag("what was made"),
+			&cli.StringFlag{Name: flagLang, Value: langGo, Usage: "`LANGUAGE` of the tool: " + langGo + ", or " + langJS + " for JavaScript, which needs no compiler"}),
+		Action: func(c *cli.Context) error { return runNew(c, p) },
 		Description: `NAME is a letter followed by up to 47 letters, digits, "-" or "_". The folder NAME must not exist
 yet. It holds a Go module with one working tool, its test, example calls and the SDK, so that it
-builds outside of any repository and offline. The commands it prints use the folder of
+builds outside of any repository and offline; or with --lang js the same tool in one file. The commands it prints use the folder of
 modules that is set.
 
 examples:
   $ hutch new greet
+  $ hutch new greet --lang js
   $ hutch new greet --tools ~/tools`,
 	}
 }
@@ -47,11 +51,15 @@ func runNew(c *cli.Context, p program) error {
 		return usagef("name %s: a letter, then up to 47 letters, digits, - or _", quoted(name)).
 			withHint("hutch new greet")
 	}
+	lang := c.String(flagLang)
+	if scaffoldPaths[lang] == nil {
+		return usagef("--%s %s: %s or %s", flagLang, quoted(lang), langGo, langJS)
+	}
 	cfg, err := loadJoined(c, p)
 	if err != nil {
 		return err
 	}
-	s := scaffold{Name: name, Tool: strings.ReplaceAll(strings.ToLower(name), "-", "_")}
+	s := scaffold{Name: name, Tool: strings.ReplaceAll(strings.ToLower(name), "-", "_"), Lang: lang}
 	names, err := p.reservedNames()
 	if err != nil {
 		return err
@@ -71,8 +79,8 @@ func runNew(c *cli.Context, p program) error {
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, report)
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "made %s%c with the tool %s; start with main.go\n\n  %s\n",
-		name, filepath.Separator, s.Tool, strings.Join(report.Next, "\n  "))
+	_, err = fmt.Fprintf(c.App.Writer, "made %s%c with the tool %s; start with %s\n\n  %s\n",
+		name, filepath.Separator, s.Tool, s.main(), strings.Join(report.Next, "\n  "))
 	return err
 }
 

@@ -31,16 +31,31 @@ const scaffoldGo = "1.26.0"
 type scaffold struct {
 	Name string // of the folder, the module and the .wasm file
 	Tool string // of the tool
+	Lang string // langGo or langJS
 	// Build and Call are the commands that build the module and call its tool.
 	Build, Call string
+}
+
+// main is the file to start with.
+func (s scaffold) main() string {
+	if s.Lang == langJS {
+		return scriptMain
+	}
+	return "main.go"
 }
 
 // Go and SDK are read by the templates.
 func (s scaffold) Go() string  { return scaffoldGo }
 func (s scaffold) SDK() string { return sdkFolder }
 
-// scaffoldPaths says which template becomes which file.
-var scaffoldPaths = []struct{ path, template string }{
+// The languages that a scaffold can be written in.
+const (
+	langGo = "go"
+	langJS = "js"
+)
+
+// scaffoldPaths says which template becomes which file, for each language.
+var scaffoldPaths = map[string][]scaffoldPath{langGo: {
 	{".gitignore", "gitignore.tmpl"},
 	{"README.md", "README.md.tmpl"},
 	{"go.mod", "go.mod.tmpl"},
@@ -49,7 +64,15 @@ var scaffoldPaths = []struct{ path, template string }{
 	{"testdata/plain.json", "plain.json.tmpl"},
 	{"testdata/blank.json", "blank.json.tmpl"},
 	{sdkFolder + "/go.mod", "sdk.mod.tmpl"},
-}
+}, langJS: {
+	{".gitignore", "gitignore.tmpl"},
+	{"README.md", "js.README.md.tmpl"},
+	{scriptMain, "tool.js.tmpl"},
+	{"testdata/plain.json", "plain.json.tmpl"},
+	{"testdata/blank.json", "blank.json.tmpl"},
+}}
+
+type scaffoldPath struct{ path, template string }
 
 // write makes the folder dir, which must not exist, and returns the files below
 // it in order. If it fails, nothing of dir is left.
@@ -68,8 +91,10 @@ func (s scaffold) write(dir string) (_ []string, err error) {
 	if err := s.render(files); err != nil {
 		return nil, err
 	}
-	if err := copySDK(files); err != nil {
-		return nil, err
+	if s.Lang == langGo {
+		if err := copySDK(files); err != nil {
+			return nil, err
+		}
 	}
 	var names []string
 	for name, body := range files {
@@ -91,7 +116,7 @@ func (s scaffold) render(files map[string][]byte) error {
 	if err != nil {
 		return fmt.Errorf("scaffold: %w", err)
 	}
-	for _, f := range scaffoldPaths {
+	for _, f := range scaffoldPaths[s.Lang] {
 		var body bytes.Buffer
 		if err := all.ExecuteTemplate(&body, f.template, s); err != nil {
 			return fmt.Errorf("scaffold: %w", err)

@@ -80,6 +80,7 @@ func scriptProgram() program {
 //	unhex FILE DIGITS           make a file from hexadecimal digits
 //	owned                       wait until a process owns the state folder
 //
+// [javascript] holds where there is an engine for JavaScript, which make fetches.
 // $UPSTREAM is a server on this machine that says what it was asked for.
 func TestScript(t *testing.T) {
 	command := workertest.Command(t)
@@ -103,6 +104,13 @@ func TestScript(t *testing.T) {
 			e.Defer(upstream.Close)
 			e.Setenv("UPSTREAM", upstream.URL)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "javascript" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			_, err := scriptEngine(javascript)
+			return err == nil || os.Getenv("HUTCH_REQUIRE") == "all", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,

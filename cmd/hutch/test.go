@@ -21,12 +21,12 @@ func testCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "test",
 		Usage:     "test a module: as Go, then with example calls in the sandbox",
-		UsageText: "hutch test [DIR | FILE.wasm] [flags]",
+		UsageText: "hutch test [DIR | FILE.js | FILE.wasm] [flags]",
 		Flags: append(append(policyFlags(), stateFlags()...), jsonFlag("the outcome"),
 			&cli.StringFlag{Name: "calls", Usage: "`DIR`: folder with example calls (default: testdata beside the module)"},
 			&cli.BoolFlag{Name: flagRecord, Usage: "make the calls as the policy lets them, and keep what they are answered"}),
 		Action: func(c *cli.Context) error { return runTest(c, p) },
-		Description: `A DIR (default: the current folder) is built, and with Go files in it "go test ./..." runs, without a
+		Description: `A DIR (default: the current folder) or a FILE.js is built, and with Go files in it "go test ./..." runs, without a
 sandbox. Then every *.json in testdata is one call in the real sandbox:
   {"tool": "greet", "arguments": {"name": "World"},
    "want": {"text": "Hello, World!"}}
@@ -66,7 +66,7 @@ type callReport struct {
 }
 
 func runTest(c *cli.Context, p program) error {
-	if err := wantArgs(c, 0, 1, "at most one DIR or FILE.wasm"); err != nil {
+	if err := wantArgs(c, 0, 1, "at most one DIR, FILE.js or FILE.wasm"); err != nil {
 		return err
 	}
 	cfg, err := loadJoined(c, p)
@@ -110,7 +110,7 @@ func testModule(ctx context.Context, cfg Config, p program, say *voice, arg stri
 		return r, err
 	}
 	if src.target != nil && src.target.dir == "" {
-		return r, usagef("%s is neither a folder nor a .wasm file", quoted(arg)).withHint("hutch help test")
+		return r, usagef("%s is neither a folder nor a .wasm or .js file", quoted(arg)).withHint("hutch help test")
 	}
 	dir, examples, err := src.examples(say, o.calls)
 	if err != nil {
@@ -161,6 +161,11 @@ func perform(ctx context.Context, cfg Config, p program, say *voice, src source,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
+	if src.script != "" { // what is wrong with it is said as a build says it
+		if src.body, err = bench.stampSource(ctx, src); err != nil {
+			return nil, err
+		}
+	}
 	on, err := bench.stageFor(ctx, p, &src, record)
 	if err != nil {
 		return nil, err

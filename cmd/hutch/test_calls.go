@@ -38,8 +38,8 @@ func (w *workbench) stageFor(ctx context.Context, p program, src *source, record
 		return newPlayer(src.name, slog.New(slog.DiscardHandler)), nil
 	}
 	if src.target != nil { // a policy is about the bytes that a build writes
-		if src.body, err = w.stamp(ctx, src.name, src.body); err != nil {
-			return nil, fmt.Errorf("%s: %w", src.name, err)
+		if src.body, err = w.stampSource(ctx, *src); err != nil {
+			return nil, err
 		}
 	}
 	t, err := openTrial(ctx, w.cfg, p, src.name, src.body, slog.New(slog.DiscardHandler))
