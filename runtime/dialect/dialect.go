@@ -61,11 +61,12 @@ type Options struct {
 
 // Guest is a loaded module. Its methods may be called concurrently.
 type Guest struct {
-	kind   Kind
-	script *script // of a JS guest
-	module *sandbox.Module
-	limits abi.Limits
-	logger *slog.Logger
+	kind    Kind
+	script  *script // of a JS guest, as is prelude
+	prelude *compiledPrelude
+	module  *sandbox.Module
+	limits  abi.Limits
+	logger  *slog.Logger
 }
 
 // Load checks wasm, recognises its dialect and compiles it, which cannot be
@@ -83,7 +84,7 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
-	g := &Guest{kind: kind, limits: o.Limits, logger: o.Logger}
+	g := &Guest{kind: kind, prelude: &compiledPrelude{}, limits: o.Limits, logger: o.Logger}
 	if kind == JS {
 		if g.script, err = parseScript(m.Custom[ScriptSection]); err != nil {
 			return nil, abi.Failf(abi.ClassModule, "%s", err)
@@ -175,6 +176,9 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 		return nil, err
 	}
 	defer c.journal.close()
+	if g.kind == JS {
+		c.js.prelude = g.prelude.get(ctx, g.module, g.limits)
+	}
 	in, err := g.module.Instantiate(ctx, sandbox.Config{
 		State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes, Fuel: c.limits.Fuel,
 	})

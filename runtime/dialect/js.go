@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -151,13 +152,14 @@ const (
 const (
 	jsDone     = iota
 	jsFailed   // the text of an error
-	jsNoMemory // that of one that came of too little memory
+	jsNoMemory // a result that memory is to blame for if it was refused any
 )
 
 // jsState is what a script has answered with.
 type jsState struct {
-	failed bool         // with an error's text
-	over   *abi.Failure // it ran out of memory
+	prelude []byte       // compiled, or nil
+	failed  bool         // with an error's text
+	over    *abi.Failure // it ran out of memory
 }
 
 // jsAsked answers one call of the host. What cannot be read comes to undefined.
@@ -215,7 +217,7 @@ func (c *call) jsAnswer(ctx context.Context, e *engine, op, number int32, text s
 // jsOutput takes the answer of a script, which replaces what it wrote before.
 func (c *call) jsOutput(in *sandbox.Instance, what int32, text span32) int {
 	c.native = nativeState{refused: c.native.refused}
-	c.js = jsState{failed: what != jsDone}
+	c.js.failed, c.js.over = what == jsFailed, nil
 	if what == jsNoMemory {
 		c.js.over = in.OverMemory("ran out of it")
 	}
@@ -227,6 +229,36 @@ var prelude []byte
 
 // preludeName is what the prelude's functions are called in stack traces.
 const preludeName = "<hutch>"
+
+// compiledPrelude is the prelude as an engine compiled it, which takes ten times as
+// long as to run that. It is made before the first call, when all that confines
+// guests is in place, and by an instance that no script has touched.
+type compiledPrelude struct {
+	mu    sync.Mutex
+	known bool
+	code  []byte // nil if the engine gives none
+}
+
+// maxCompileFuel bounds what compiling the prelude burns, which is on nobody's bill.
+const maxCompileFuel = 500_000_000
+
+func (p *compiledPrelude) get(ctx context.Context, m *sandbox.Module, limits abi.Limits) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known {
+		return p.code
+	}
+	in, err := m.Instantiate(ctx, sandbox.Config{State: newCall(0, nil, abi.Invocation{Limits: limits}), Fuel: maxCompileFuel})
+	if err == nil {
+		p.code, err = newEngine(ctx, in).compile(preludeName, prelude)
+		err = errors.Join(err, in.Close(ctx))
+	}
+	if err != nil {
+		p.code = nil
+	}
+	p.known = err == nil || ctx.Err() == nil
+	return p.code
+}
 
 // The ways into the prelude, which it returns one function for.
 const (
@@ -240,11 +272,8 @@ const (
 // run makes an interpreter, runs the script in it and then way. It returns a status
 // like that of an export.
 func (s *script) run(ctx context.Context, in *sandbox.Instance, c *call, way uint64) (int32, error) {
-	e := &engine{in: in, call: func(export string, args ...uint64) (uint64, error) {
-		results, err := in.Call(ctx, export, args...)
-		return first(results), err
-	}}
-	enter, err := e.boot(s.name)
+	e := newEngine(ctx, in)
+	enter, err := e.boot(s.name, c.js.prelude)
 	if err != nil {
 		return 0, err
 	}

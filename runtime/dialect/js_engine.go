@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 
@@ -28,6 +29,8 @@ func engineExports() []engineExport {
 		{"QJS_GetContext", funcType{Params: types(i32), Results: types(i32)}},
 		// (text, bytecode, its length, file, flags) -> options
 		{"QJS_CreateEvalOption", funcType{Params: types(i32, i32, i32, i32, i32), Results: types(i32)}},
+		// a pointer to length | pointer<<32, or 0
+		{"QJS_Compile2", funcType{Params: types(i32, i32), Results: types(i32)}},
 		{"QJS_Eval", funcType{Params: types(i32, i32), Results: types(i64)}},
 		// (context, function, this, count, values) -> value
 		{"QJS_Call", funcType{Params: types(i32, i64, i64, i32, i64), Results: types(i64)}},
@@ -78,6 +81,14 @@ type engine struct {
 	call func(export string, args ...uint64) (uint64, error)
 }
 
+// newEngine calls the engine in an instance from outside.
+func newEngine(ctx context.Context, in *sandbox.Instance) *engine {
+	return &engine{in: in, call: func(export string, args ...uint64) (uint64, error) {
+		results, err := in.Call(ctx, export, args...)
+		return first(results), err
+	}}
+}
+
 // call32 is call for an export whose result is an i32: the engine that runs it
 // leaves anything in the upper half.
 func (e *engine) call32(export string, args ...uint64) (uint64, error) {
@@ -92,24 +103,34 @@ func first(results []uint64) uint64 {
 	return results[0]
 }
 
-// boot makes an interpreter, with the prelude, for the script of that name. It
-// returns the way into the prelude.
-func (e *engine) boot(name string) (enter uint64, err error) {
+// open makes an interpreter.
+func (e *engine) open() error {
 	if err := e.moveStack(); err != nil {
-		return 0, err
+		return err
 	}
 	runtime, err := e.call32("New_QJS", 0, 0, 0, 0)
 	if err != nil || runtime == 0 {
-		return 0, either(err, e.broken("no interpreter was made"))
+		return either(err, e.broken("no interpreter was made"))
 	}
-	if e.handle, err = e.call32("QJS_GetContext", runtime); err != nil {
+	e.handle, err = e.call32("QJS_GetContext", runtime)
+	return err
+}
+
+// boot makes an interpreter, with the prelude, for the script of that name. It
+// returns the way into the prelude, which is compiled unless compiled is nil.
+func (e *engine) boot(name string, compiled []byte) (enter uint64, err error) {
+	if err := e.open(); err != nil {
 		return 0, err
 	}
 	door, err := e.call("QJS_CreateFunctionProxy", e.handle, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}
-	around, thrown, err := e.eval(preludeName, prelude)
+	options, err := e.options(preludeName, prelude, compiled)
+	if err != nil {
+		return 0, err
+	}
+	around, thrown, err := e.value("QJS_Eval", e.handle, options)
 	if err != nil || thrown {
 		return 0, either(err, e.broken("the prelude did not run"))
 	}
@@ -158,19 +179,72 @@ func (e *engine) broken(what string) error {
 // eval runs code as a script, and what it leaves to run, and returns its value;
 // thrown says that there is an exception instead.
 func (e *engine) eval(name string, code []byte) (value uint64, thrown bool, err error) {
-	text, err := e.put(code)
+	options, err := e.options(name, code, nil)
 	if err != nil {
 		return 0, false, err
+	}
+	return e.value("QJS_Eval", e.handle, options)
+}
+
+// options are those of code, or of what it was compiled to if that is not nil.
+func (e *engine) options(name string, code, compiled []byte) (uint64, error) {
+	if compiled != nil {
+		code = compiled
+	}
+	at, err := e.put(code)
+	if err != nil {
+		return 0, err
 	}
 	file, err := e.put([]byte(name))
 	if err != nil {
-		return 0, false, err
+		return 0, err
 	}
-	options, err := e.call32("QJS_CreateEvalOption", text, 0, 0, file, jsStrict)
+	text, bytecode, size := at, uint64(0), uint64(0)
+	if compiled != nil {
+		text, bytecode, size = 0, at, uint64(len(compiled))
+	}
+	options, err := e.call32("QJS_CreateEvalOption", text, bytecode, size, file, jsStrict)
 	if err != nil || options == 0 {
-		return 0, false, either(err, e.noMemory())
+		return 0, either(err, e.noMemory())
 	}
-	return e.value("QJS_Eval", e.handle, options)
+	return options, nil
+}
+
+// compile returns what an interpreter makes of code before it runs it.
+func (e *engine) compile(name string, code []byte) ([]byte, error) {
+	if err := e.open(); err != nil {
+		return nil, err
+	}
+	options, err := e.options(name, code, nil)
+	if err != nil {
+		return nil, err
+	}
+	at, err := e.call32("QJS_Compile2", e.handle, options)
+	if err != nil || at == 0 {
+		return nil, either(err, e.broken("it does not compile the prelude"))
+	}
+	found, ok := e.span(at)
+	if !ok || found.len > maxCompiled {
+		return nil, e.broken("it compiles the prelude to nothing that can be read")
+	}
+	compiled, ok := e.in.Read(found.ptr, found.len)
+	if !ok {
+		return nil, e.broken("it compiles the prelude to nothing that can be read")
+	}
+	return compiled, nil
+}
+
+// maxCompiled bounds what a prelude is compiled to.
+const maxCompiled = 1 << 20
+
+// span reads a length and a pointer.
+func (e *engine) span(at uint64) (span32, bool) {
+	packed, ok := e.in.Read(uint32(at), 8)
+	if !ok {
+		return span32{}, false
+	}
+	n := binary.LittleEndian.Uint64(packed)
+	return span32{ptr: uint32(n >> 32), len: uint32(n)}, true
 }
 
 // apply calls a function of JavaScript.
@@ -223,12 +297,9 @@ func (e *engine) string(v uint64) (text span32, free func(), ok bool) {
 	if err != nil || at == 0 {
 		return text, nil, false
 	}
-	packed, ok := e.in.Read(uint32(at), 8)
-	if !ok {
+	if text, ok = e.span(at); !ok {
 		return text, nil, false
 	}
-	n := binary.LittleEndian.Uint64(packed)
-	text = span32{ptr: uint32(n >> 32), len: uint32(n)}
 	return text, func() {
 		_, _ = e.call("JS_FreeCString", e.handle, uint64(text.ptr)) // it unwinds, or works
 		_, _ = e.call("free", at)

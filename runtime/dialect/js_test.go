@@ -375,6 +375,24 @@ func TestJSHost(t *testing.T) {
 	}
 }
 
+// The prelude is the same compiled and not, and the first call pays as any other.
+func TestJSPreludeIsCompiled(t *testing.T) {
+	g := jsGuest(t, running(`return String(new Error("x").stack);`))
+	g.prelude = &compiledPrelude{}
+	out, first, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"})
+	if err != nil || g.prelude.code == nil {
+		t.Fatalf("%v, %d bytes", err, len(g.prelude.code))
+	}
+	if _, again, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"}); err != nil || first.Fuel != again.Fuel {
+		t.Errorf("burned %d, then %d; %v", first.Fuel, again.Fuel, err)
+	}
+	g.prelude = &compiledPrelude{known: true}
+	plain, slow, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"})
+	if err != nil || string(plain) != string(out) || slow.Fuel < 2*first.Fuel {
+		t.Errorf("%v: %s\nand compiled %s\nburned %d and %d", err, plain, out, slow.Fuel, first.Fuel)
+	}
+}
+
 func TestJSHostCallsAreCounted(t *testing.T) {
 	g := jsGuest(t, running(`let n = 0; try { for (;; n++) kv.get("a"); } catch (e) { return n + e.code; }`))
 	in := abi.Invocation{Tool: "t", Limits: abi.Limits{HostCalls: 3}, Host: jsAnswers{`kv_get {"key":"a"}`: `{"found":false}`}.host}
@@ -417,11 +435,8 @@ func TestJSDoor(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	e := &engine{in: instance, call: func(export string, args ...uint64) (uint64, error) {
-		results, err := instance.Call(t.Context(), export, args...)
-		return first(results), err
-	}}
-	if _, err := e.boot("tool.js"); err != nil {
+	e := newEngine(t.Context(), instance)
+	if _, err := e.boot("tool.js", nil); err != nil {
 		t.Fatal(err)
 	}
 	text := e.newString([]byte("0123456789a"))

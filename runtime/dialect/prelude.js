@@ -384,7 +384,7 @@
 		try {
 			found = make();
 		} catch (error) {
-			if (isMemory(error)) return output(shown(error), NO_MEMORY);
+			if (error === null || isMemory(error)) return output(failed(name, error), NO_MEMORY); // null: no memory for an Error
 			found = failed(name, error);
 		}
 		if (output(found, DONE) === 0) return 0;
