@@ -59,7 +59,7 @@ func run() error {
 // .ci/javascript.mod and .ci/javascript.sum.
 func fetch() (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-modfile=.ci/javascript.mod", "-json", source)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GO111MODULE=on", "GOFLAGS=-mod=mod")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GO111MODULE=on", "GOFLAGS=")
 	said, err := cmd.Output()
 	var found struct{ Dir, Error string }
 	if json.Unmarshal(said, &found) == nil && found.Error != "" {
