@@ -276,7 +276,7 @@ func (e *engine) put(b []byte) (uint64, error) {
 	if err != nil || at == 0 {
 		return 0, either(err, e.noMemory())
 	}
-	if !e.in.Write(uint32(at), append(b[:len(b):len(b)], 0)) {
+	if !e.in.Write(uint32(at), b) || !e.in.Write(uint32(at)+uint32(len(b)), []byte{0}) {
 		return 0, abi.Failf(abi.ClassTrap, "JavaScript engine: it gave memory that it has not")
 	}
 	return at, nil
