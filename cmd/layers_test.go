@@ -102,7 +102,7 @@ var libraries = map[string][]string{
 	"github.com/extism/go-sdk":                 {"runtime/dialect"},
 	"github.com/landlock-lsm/go-landlock":      {"runtime/worker"},
 	"github.com/elastic/go-seccomp-bpf":        {"runtime/worker"},
-	"golang.org/x/sys":                         {"runtime/worker", "cmd/hutch"},
+	"golang.org/x/sys":                         {"cmd/hutch", "runtime/sandbox", "runtime/worker"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"runtime/schema"},
 	"github.com/fsnotify/fsnotify":             {"runtime/reload"},
 	"github.com/gofrs/flock":                   {"runtime/owner"},

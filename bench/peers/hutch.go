@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/sandbox"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 )
@@ -12,7 +13,15 @@ import (
 type hutchEngine struct{}
 
 func (hutchEngine) Load(ctx context.Context, g *guest) (program, error) {
-	m, err := sandbox.Compile(ctx, g.wasm, sandbox.Options{Hosts: []sandbox.HostModule{{
+	checked, err := wasmbin.Check(g.wasm, wasmbin.Budget{})
+	if err != nil {
+		return nil, err
+	}
+	pages, err := sandbox.OpenPages(abi.Limits{}.WithDefaults().MemoryBytes)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, err
+	}
+	m, err := sandbox.Compile(ctx, checked, sandbox.Options{Pages: pages, Hosts: []sandbox.HostModule{{
 		Name: hostModule, Funcs: []sandbox.HostFunc{{
 			Name: hostFunction,
 			Type: wasmbin.FuncType{
@@ -25,25 +34,45 @@ func (hutchEngine) Load(ctx context.Context, g *guest) (program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hutchProgram{m, g}, nil
+	p := &hutchProgram{module: m}
+	if err := p.start(ctx, g); err != nil {
+		return nil, errors.Join(err, m.Close(ctx))
+	}
+	return p, nil
 }
 
 type hutchProgram struct {
-	module *sandbox.Module
-	guest  *guest
+	module     *sandbox.Module
+	checkpoint *sandbox.Checkpoint
+	handle     uint64
+}
+
+// start keeps the state in which calls begin: as a tool describes itself before, the
+// trivial call has been made.
+func (p *hutchProgram) start(ctx context.Context, g *guest) (err error) {
+	const kept = 2
+	config := func() sandbox.Config { return sandbox.Config{} }
+	p.checkpoint, err = p.module.Checkpoint(ctx, kept, config, func(ctx context.Context, made *sandbox.Instance) error {
+		in := hutchInstance{&sandbox.Lease{Instance: made}}
+		handle, err := g.boot(ctx, in)
+		if err != nil {
+			return err
+		}
+		p.handle = handle
+		_ = g.run(ctx, in, handle, echo) // what comes of it is looked at when it is timed
+		return nil
+	})
+	return err
 }
 
 func (p *hutchProgram) Fresh(ctx context.Context) (instance, uint64, error) {
-	made, err := p.module.Instantiate(ctx, sandbox.Config{})
-	if err != nil {
-		return nil, 0, err
-	}
-	return booted(ctx, p.guest, hutchInstance{made})
+	in, err := p.checkpoint.Instance(ctx, sandbox.Config{})
+	return hutchInstance{in}, p.handle, err
 }
 
 func (p *hutchProgram) Close(ctx context.Context) error { return p.module.Close(ctx) }
 
-type hutchInstance struct{ *sandbox.Instance }
+type hutchInstance struct{ *sandbox.Lease }
 
 func (in hutchInstance) Call(ctx context.Context, export string, args ...uint64) (uint64, error) {
 	return first(in.Instance.Call(ctx, export, args...))

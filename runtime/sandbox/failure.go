@@ -71,6 +71,16 @@ func (in *Instance) failure(err error, starting bool) *abi.Failure {
 	return abi.Failf(abi.ClassInternal, "the engine failed; the log says how")
 }
 
+// clean reports whether a guest's call ended where the engine expects that: in a trap,
+// or because it was told to. After a deep stack the engine keeps the room for it.
+func clean(err error) bool {
+	if stopped := (*stop)(nil); errors.As(err, &stopped) {
+		return stopped.failure.Limit != abi.LimitStack
+	}
+	text := err.Error()
+	return strings.Contains(text, trapped) && !strings.Contains(text, recovered)
+}
+
 func stackFailure(doing string) *abi.Failure {
 	return abi.Exceeded(abi.ClassLimit, abi.LimitStack, "%sstack overflow: calls are nested too deeply", doing)
 }

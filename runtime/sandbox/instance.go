@@ -40,6 +40,11 @@ type Instance struct {
 	meter  meter
 	output [2]lineWriter
 	close  sync.Once
+	// altered: what the system keeps for the guest is no longer as at the start.
+	// broken: its last call ended so that the engine is not trusted with another.
+	altered, broken bool
+	// globals are those that a checkpoint sets; nil without one.
+	globals []api.MutableGlobal
 }
 
 // Instantiate makes an instance and runs the module's start function, if it has
@@ -72,7 +77,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	}
 	in.module = mod
 	if in.meter.on {
-		in.meter.fuel = mod.ExportedGlobal(wasmbin.FuelExport)
+		in.meter.fuel = mod.ExportedGlobal(wasmbin.FuelExport).(api.MutableGlobal) // as it was added
 	}
 	return in, nil
 }
@@ -114,6 +119,7 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 	}
 	defer func() {
 		if v := recover(); v != nil {
+			in.broken = true
 			results, err = nil, in.failure(enginePanic(v), false)
 		}
 	}()
@@ -121,6 +127,7 @@ func (in *Instance) Call(ctx context.Context, export string, args ...uint64) (re
 	results, err = f.Call(in.findable(ctx), args...)
 	in.flush()
 	if err != nil {
+		in.broken = in.broken || !clean(err)
 		return nil, in.failure(err, false)
 	}
 	return results, nil

@@ -20,6 +20,8 @@ type memory struct {
 	// refused is the size that was asked for last and not given, 0 if there was
 	// none since the last call began.
 	refused uint64
+	// entries is room for what the system says about the pages.
+	entries []byte
 }
 
 // withMemory has the instance's memory come from us. The instance keeps it too:

@@ -30,7 +30,7 @@ type meter struct {
 	// functions burned since that was last settled.
 	moved uint64
 	debt  int64
-	fuel  api.Global // nil until the instance has started
+	fuel  api.MutableGlobal // nil until the instance has started
 }
 
 // stop unwinds a guest that may not go on.
@@ -106,7 +106,21 @@ func (in *Instance) burnMoved(ctx context.Context) {
 	in.burn(ctx, units)
 }
 
-// Fuel returns how much the instance has burned since it was made. The same module
+// restart gives an instance the budget of its next call, and the first slice of it.
+func (m *meter) restart(fresh meter, budget int64) {
+	fuel := m.fuel
+	*m = fresh
+	m.fuel = fuel
+	if budget > 0 {
+		m.budget, m.left = budget, budget
+	}
+	slice := min(m.slice, m.left)
+	m.left -= slice
+	fuel.Set(uint64(slice))
+}
+
+// Fuel returns how much the instance has burned since it was made, or since its call
+// began if it comes from a checkpoint. The same module
 // burns the same for the same input, clock and random numbers; after a trap what
 // the guest had not yet reported is missing, which is at most a slice.
 func (in *Instance) Fuel() int64 {

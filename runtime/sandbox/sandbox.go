@@ -6,6 +6,10 @@
 // goroutine at a time, a Module to any number. The package starts no
 // goroutines.
 //
+// A [Checkpoint] keeps the state of an instance that has started. Calls on its
+// instances begin in that state, whatever the calls before did, and cost about what
+// they would on an instance that is only used again.
+//
 // What a guest has without asking: WASI preview 1 without files, arguments,
 // environment and input; a clock and a sleep that are coarse to a millisecond;
 // random numbers from the system.
@@ -26,7 +30,6 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
@@ -61,6 +64,9 @@ type Options struct {
 	// Unmetered runs the module as it is: nothing ends it. It is for measuring what
 	// metering costs.
 	Unmetered bool
+	// Pages has calls bring back only what they changed, where an instance is used
+	// again; nil compares all of its memory. It belongs to the module from then on.
+	Pages *Pages
 	// Hosts are the modules that a guest may import beside WASI.
 	Hosts []HostModule
 	// Interpret runs the module in the interpreter, 70 to 180 times slower. It
@@ -81,16 +87,30 @@ type Module struct {
 	stale    bool
 	most     uint64 // bytes of memory that an instance may have
 	meter    meter  // of a new instance
+	pages    *Pages // nil if there is none
+	// mutable are the guest's own globals that a checkpoint keeps; uncovered is why
+	// there is none.
+	mutable   []wasmbin.MutableGlobal
+	uncovered string
 
-	mu     sync.Mutex
-	users  int // instances alive, and one for the module itself until Close
-	closed bool
+	mu         sync.Mutex
+	users      int // instances alive, and one for the module itself until Close
+	closed     bool
+	checkpoint *Checkpoint // nil until it is made
 }
 
 // Compile puts a meter into a module, compiles it and links it with what o offers.
 // It cannot be interrupted. The error is an [*abi.Failure]: of class module if the
 // module is at fault.
-func Compile(ctx context.Context, module *wasmbin.Module, o Options) (*Module, error) {
+func Compile(ctx context.Context, module *wasmbin.Module, o Options) (m *Module, err error) {
+	defer func() {
+		if err == nil || o.Pages == nil {
+			return
+		}
+		if closing := o.Pages.Close(); closing != nil {
+			o.Logger.Warn("pages not closed", "error", closing)
+		}
+	}()
 	o.Limits = o.Limits.WithDefaults()
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -98,20 +118,21 @@ func Compile(ctx context.Context, module *wasmbin.Module, o Options) (*Module, e
 	if o.Slice <= 0 {
 		o.Slice = defaultSlice
 	}
-	wasm := module.Stripped()
+	wasm, uncovered := module.Stripped(), "it is not metered"
+	var mutable []wasmbin.MutableGlobal
 	if !o.Unmetered {
 		rewritten, err := module.Rewrite(wasmbin.Rewriting{StackUnits: o.StackUnits})
 		if err != nil {
 			return nil, abi.Failf(abi.ClassModule, "%s", err)
 		}
-		wasm = rewritten.Wasm
+		wasm, mutable, uncovered = rewritten.Wasm, rewritten.Mutable, Uncovered(rewritten)
 	}
 	folder, err := openCache(o.CacheDir, wasm, o)
 	if err != nil {
 		o.Logger.Error("compilation cache refused", "error", err)
 		return nil, abi.Failf(abi.ClassInternal, "compilation cache: %s", cacheReason(err))
 	}
-	m, err := compile(ctx, wasm, o, folder.path)
+	m, err = compile(ctx, wasm, o, folder.path)
 	if err != nil && folder.hit { // whole, but not of this engine's making
 		o.Logger.Warn("cache entry that the engine refuses", "error", err)
 		folder.clear()
@@ -128,7 +149,7 @@ func Compile(ctx context.Context, module *wasmbin.Module, o Options) (*Module, e
 	if err != nil {
 		return nil, compileFailure(err)
 	}
-	m.stale = folder.stale
+	m.stale, m.pages, m.mutable, m.uncovered = folder.stale, o.Pages, mutable, uncovered
 	return m, nil
 }
 
@@ -171,7 +192,7 @@ func compile(ctx context.Context, wasm []byte, o Options, cacheDir string) (m *M
 
 // load registers what a guest may import and compiles it.
 func (m *Module) load(ctx context.Context, wasm []byte, hosts []HostModule) error {
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
+	if err := m.registerSystem(ctx); err != nil {
 		return err
 	}
 	if err := m.registerMeter(ctx); err != nil {
@@ -216,13 +237,17 @@ func (m *Module) Exports(name string) bool {
 // first Close does anything.
 func (m *Module) Close(ctx context.Context) error {
 	m.mu.Lock()
-	first := !m.closed
+	first, checkpoint := !m.closed, m.checkpoint
 	m.closed = true
 	m.mu.Unlock()
 	if !first {
 		return nil
 	}
-	return m.release(ctx)
+	var err error
+	if checkpoint != nil {
+		err = checkpoint.shut(ctx)
+	}
+	return errors.Join(err, m.release(ctx))
 }
 
 // use counts an instance, unless the module is closed.
@@ -259,6 +284,9 @@ func (m *Module) free(ctx context.Context) error {
 	}
 	if m.cache != nil {
 		errs = append(errs, m.cache.Close(ctx))
+	}
+	if m.pages != nil {
+		errs = append(errs, m.pages.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,6 +1,15 @@
 package sandbox
 
-import "github.com/hutch-run/hutch/runtime/wasmbin"
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+)
 
 // SystemModule is the name of the module that every guest may import, WASI
 // preview 1.
@@ -76,4 +85,67 @@ var systemParams = map[string]string{
 	"sock_recv":               "iiiiii",
 	"sock_send":               "iiiii",
 	"sock_shutdown":           "ii",
+}
+
+// stateless are the functions of [SystemModule] after which it is as it was before:
+// there are no files, and input is always empty.
+var stateless = [...]string{
+	"args_get", "args_sizes_get", "clock_res_get", "clock_time_get", "environ_get", "environ_sizes_get",
+	"fd_fdstat_get", "fd_filestat_get", "fd_prestat_dir_name", "fd_prestat_get", "fd_read", "fd_write",
+	"poll_oneoff", "proc_exit", "random_get", "sched_yield",
+}
+
+// registerSystem makes WASI importable. What may change what it keeps for a guest,
+// its descriptors, is noted in the instance if it succeeds.
+func (m *Module) registerSystem(ctx context.Context) error {
+	originals, err := systemImplementation(ctx)
+	if err != nil {
+		return err
+	}
+	builder := m.runtime.NewHostModuleBuilder(SystemModule)
+	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
+	for _, name := range stateless {
+		delete(originals, name)
+	}
+	for name, original := range originals {
+		t := SystemFunctions()[name]
+		builder.NewFunctionBuilder().
+			WithGoModuleFunction(noted(original), valueTypes(t.Params), valueTypes(t.Results)).
+			WithName(name).Export(name)
+	}
+	if _, err := builder.Instantiate(ctx); err != nil {
+		return fmt.Errorf("host module %q: %w", SystemModule, err)
+	}
+	return nil
+}
+
+// systemImplementation returns the functions of WASI, which another runtime has to be
+// asked for.
+func systemImplementation(ctx context.Context) (functions map[string]api.GoModuleFunction, err error) {
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	compiled, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	functions = map[string]api.GoModuleFunction{}
+	for name, f := range compiled.ExportedFunctions() {
+		original, ok := f.GoFunction().(api.GoModuleFunction)
+		if !ok {
+			return nil, fmt.Errorf("%s.%s is no function of the engine's", SystemModule, name)
+		}
+		functions[name] = original
+	}
+	return functions, r.Close(ctx)
+}
+
+// noted returns f, which says in the instance that it changed something.
+func noted(f api.GoModuleFunction) api.GoModuleFunc {
+	return func(ctx context.Context, caller api.Module, stack []uint64) {
+		in, ok := ctx.Value(instanceKey{}).(*Instance)
+		if !ok { // every call of a guest goes through an instance
+			panic(errHostPanic)
+		}
+		f.Call(ctx, caller, stack)
+		in.altered = in.altered || uint32(stack[0]) == 0
+	}
 }
