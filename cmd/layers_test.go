@@ -65,7 +65,7 @@ var packages = map[string][]string{
 
 	"runtime/sandbox":  {"runtime/plainfile", "runtime/wasmbin", "protocol/abi"},
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
-	"runtime/worker":   {"runtime/dialect", "protocol/abi"},
+	"runtime/worker":   {"runtime/dialect", "runtime/sandbox", "protocol/abi"},
 	"runtime/registry": {"runtime/dialect", "runtime/plainfile", "runtime/schema", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/definition", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 	"runtime/schema":   {"protocol/abi"},
 	"runtime/reload":   {"runtime/plainfile", "protocol/abi", "protocol/tool"},

@@ -29,6 +29,10 @@ type Limits struct {
 	// unit an instruction, so that the same call always burns the same. Default
 	// 50,000,000,000, which is ten seconds or so.
 	Fuel int64 `json:"fuel,omitempty"`
+	// Fresh has the module start anew for the call, instead of beginning in the state
+	// that its start left: slower by what that takes, and nothing that a start draws
+	// or reads, such as the seed of a random generator, is the same twice.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // WithDefaults returns l with every zero field set to its default.

@@ -32,6 +32,9 @@ type call struct {
 	reports   reports
 	hostCalls int
 	fuel      int64 // burned, once the call has ended
+	// asked: the guest called any function of its dialect. personal:
+	// one whose answer depends on who calls.
+	asked, personal bool
 
 	native nativeState
 	extism extismState
@@ -85,6 +88,7 @@ func (c *call) printed(fd int, line []byte) {
 // body copies, and answers itself where the host may not be asked.
 func (c *call) ask(ctx context.Context, op abi.Op, size int, body func() ([]byte, bool)) abi.Response {
 	c.hostCalls++
+	c.personal = true
 	switch {
 	case c.hostCalls > c.limits.HostCalls:
 		return refuse(abi.Limit, op, "host calls are used up: at most %d in one call (%s)", c.limits.HostCalls, abi.LimitHostCalls.Key())
@@ -108,6 +112,7 @@ func (c *call) ask(ctx context.Context, op abi.Op, size int, body func() ([]byte
 
 // configured returns the value of a configuration key, if there is one.
 func (c *call) configured(ctx context.Context, key string) (value string, ok bool) {
+	c.personal = true
 	if !c.asksConfig {
 		value, ok = c.config[key]
 		return value, ok
@@ -147,7 +152,9 @@ func hostFunc(name string, params, results []valueType, f func(context.Context, 
 		Name: name,
 		Type: funcType{Params: params, Results: results},
 		Call: func(ctx context.Context, in *sandbox.Instance, stack []uint64) {
-			f(ctx, in.State().(*call), in, stack) // every instance of this package has one
+			c := in.State().(*call) // every instance of this package has one
+			c.asked = true
+			f(ctx, c, in, stack)
 		},
 	}
 }

@@ -9,8 +9,9 @@
 // Extism PDK) imports from extism:host/env and moves eight bytes a call
 // (extism.go). A third one, [JS], is a script with the engine that runs it (js.go).
 //
-// Every call runs on an instance of its own that is closed afterwards, so no
-// call sees another one's state. A [Guest] may be used from any number of
+// Every call begins in the state that a module has started in, on an instance of its
+// own or one that was brought back to it (checkpoint.go), so no call sees another
+// one's state. A [Guest] may be used from any number of
 // goroutines; the package starts none. A guest is ended soon after its context is
 // done, or when its fuel is used up.
 package dialect
@@ -55,6 +56,11 @@ type Options struct {
 	// MemoryBytes holds for both of a guest's memories: its own, and for v1 the
 	// one that Extism functions work on.
 	Limits abi.Limits
+	// Pages is as in [sandbox.Options].
+	Pages *sandbox.Pages
+	// Calls is how many instances are kept for the next calls: the most that run at
+	// once. Default 1.
+	Calls int
 	// Logger gets what the text of a failure must not say; nil drops it.
 	Logger *slog.Logger
 }
@@ -66,7 +72,10 @@ type Guest struct {
 	prelude *compiledPrelude
 	module  *sandbox.Module
 	limits  abi.Limits
+	calls   int
 	logger  *slog.Logger
+
+	starting starting
 }
 
 // Load checks wasm, recognises its dialect and compiles it, which cannot be
@@ -84,14 +93,14 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
-	g := &Guest{kind: kind, prelude: &compiledPrelude{}, limits: o.Limits, logger: o.Logger}
+	g := &Guest{kind: kind, prelude: &compiledPrelude{}, limits: o.Limits, calls: o.Calls, logger: o.Logger}
 	if kind == JS {
 		if g.script, err = parseScript(m.Custom[ScriptSection]); err != nil {
 			return nil, abi.Failf(abi.ClassModule, "%s", err)
 		}
 	}
 	g.module, err = sandbox.Compile(ctx, m, sandbox.Options{
-		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, StackUnits: stackUnits(kind), Hosts: hosts(kind), Logger: o.Logger,
+		CacheDir: o.CacheDir, CacheReadOnly: o.CacheReadOnly, Limits: o.Limits, StackUnits: stackUnits(kind), Hosts: hosts(kind), Pages: o.Pages, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -170,7 +179,7 @@ func plain(err error) error {
 // neither command nor reactor.
 var initializers = [...]string{"_initialize", "__wasm_call_ctors"}
 
-// invoke runs one export on a fresh instance and returns what it wrote.
+// invoke runs one export in the state that calls begin in, and returns what it wrote.
 func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -179,9 +188,7 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 	if g.kind == JS {
 		c.js.prelude = g.prelude.get(ctx, g.module, g.limits)
 	}
-	in, err := g.module.Instantiate(ctx, sandbox.Config{
-		State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes, Fuel: c.limits.Fuel,
-	})
+	in, err := g.instance(ctx, c)
 	if err != nil {
 		return nil, either(ended(ctx), err)
 	}
@@ -201,19 +208,10 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 	return c.nativeAnswer(status)
 }
 
-// enter gets the instance going, runs the export and returns its status.
-func (g *Guest) enter(ctx context.Context, in *sandbox.Instance, export string, c *call) (int32, error) {
+// enter runs an export of the instance and returns its status.
+func (g *Guest) enter(ctx context.Context, in started, export string, c *call) (int32, error) {
 	if g.kind == JS {
-		return g.script.run(ctx, in, c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
-	}
-	for _, name := range initializers {
-		if !g.module.Exports(name) {
-			continue
-		}
-		if _, err := in.Call(ctx, name); err != nil {
-			return 0, err
-		}
-		break
+		return g.script.run(ctx, in.(*sandbox.Instance), c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
 	}
 	results, err := in.Call(ctx, export)
 	if err != nil {

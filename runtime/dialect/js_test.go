@@ -63,11 +63,11 @@ func jsGuest(t testing.TB, text string) *Guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := *loaded
+	g := &Guest{kind: JS, prelude: loaded.prelude, module: loaded.module, limits: loaded.limits, logger: loaded.logger}
 	if g.script, err = parseScript([]byte("tool.js\n" + text)); err != nil {
 		t.Fatal(err)
 	}
-	return &g
+	return g
 }
 
 // running is a script with a tool t whose function has this body.

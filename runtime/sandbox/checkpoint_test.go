@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -357,6 +358,12 @@ func TestUncoveredSaysWhatCodeDoes(t *testing.T) {
 func FuzzCheckpoint(f *testing.F) {
 	for _, seed := range []string{"\x00\x01\x02", "\x07\x00\x00\x01\x05\x09", "\x03\x01\x00\x02\x06\xff", "\x08\x00\x00\x09\x10\x00\x0a\x01\x00"} {
 		f.Add([]byte(strings.Repeat(seed, 20)))
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	for range 100 {
+		script := make([]byte, 120)
+		_, _ = random.Read(script) // it never fails
+		f.Add(script)
 	}
 	type maker struct {
 		m *Module

@@ -186,6 +186,14 @@ func (in *Instance) OverMemory(did string) *abi.Failure { return in.overMemory(d
 // State returns [Config.State].
 func (in *Instance) State() any { return in.state }
 
+// MemoryBytes is how much memory the guest has.
+func (in *Instance) MemoryBytes() uint64 {
+	if memory := in.module.Memory(); memory != nil {
+		return uint64(memory.Size())
+	}
+	return 0
+}
+
 // Contains reports whether n bytes from ptr lie in the guest's memory.
 func (in *Instance) Contains(ptr, n uint32) bool {
 	_, ok := in.view(ptr, n)

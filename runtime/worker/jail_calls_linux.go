@@ -8,6 +8,8 @@ import (
 
 	"github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/hutch-run/hutch/runtime/sandbox"
 )
 
 // The system calls of a worker. Whatever is on no list ends the process with
@@ -36,9 +38,10 @@ var compilingCalls = [...]string{
 const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND |
 	unix.CLONE_SYSVSEM | unix.CLONE_THREAD
 
-// compileFilter is the filter while a module is compiled.
-func compileFilter() (seccomp.Policy, error) {
-	return allowing(slices.Concat(runningCalls[:], compilingCalls[:]),
+// compileFilter is the filter while a module is compiled. It stays when there is a
+// second one, so it has to allow what that does.
+func compileFilter(pages *sandbox.Pages) (seccomp.Policy, error) {
+	conditions := append(readingOf(pages),
 		whose("clone", 0, seccomp.Equal, threadFlags),
 		whose("clone", 0, seccomp.Equal, threadFlags|unix.CLONE_SETTLS), // as on amd64
 		whose("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),
@@ -46,11 +49,12 @@ func compileFilter() (seccomp.Policy, error) {
 		whose("prctl", 0, seccomp.Equal, unix.PR_SET_VMA),
 		whose("prctl", 0, seccomp.Equal, unix.PR_SET_NO_NEW_PRIVS),
 	)
+	return allowing(slices.Concat(runningCalls[:], compilingCalls[:]), conditions...)
 }
 
 // runFilter is the filter while code of a module runs.
-func runFilter() (seccomp.Policy, error) {
-	return allowing(runningCalls[:],
+func runFilter(pages *sandbox.Pages) (seccomp.Policy, error) {
+	conditions := append(readingOf(pages),
 		whose("clone", 0, seccomp.Equal, threadFlags),
 		whose("clone", 0, seccomp.Equal, threadFlags|unix.CLONE_SETTLS), // as on amd64
 		whose("tgkill", 0, seccomp.Equal, uint64(os.Getpid())),          // how the scheduler interrupts a thread
@@ -58,6 +62,16 @@ func runFilter() (seccomp.Policy, error) {
 		whose("mprotect", 2, seccomp.BitsNotSet, unix.PROT_EXEC),
 		whose("prctl", 0, seccomp.Equal, unix.PR_SET_VMA), // the runtime names its mappings
 	)
+	return allowing(runningCalls[:], conditions...)
+}
+
+// readingOf allows the one descriptor to be read at an offset that says which pages a
+// call changed.
+func readingOf(pages *sandbox.Pages) []seccomp.NameWithConditions {
+	if pages == nil {
+		return nil
+	}
+	return []seccomp.NameWithConditions{whose("pread64", 0, seccomp.Equal, uint64(pages.Descriptor()))}
 }
 
 // whose allows a call if an argument is as it should be.

@@ -12,6 +12,8 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	landlocksys "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/hutch-run/hutch/runtime/sandbox"
 )
 
 const (
@@ -23,8 +25,9 @@ const (
 )
 
 // enter is the jail's first layer: what a worker needs to compile a module into
-// its cache folder, and no more. It ends nothing but says what is not in force.
-func enter(head loadHead) Jail {
+// its cache folder, and no more. Pages are opened already, or nil. It ends nothing but
+// says what is not in force.
+func enter(head loadHead, pages *sandbox.Pages) Jail {
 	var j Jail
 	// What the kernel calls it when memory runs short; without it, it calls it "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("hutch-worker"), 0)
@@ -35,16 +38,16 @@ func enter(head loadHead) Jail {
 	j.note(JailNoNewPrivs, "", noNewPrivs())
 	version, err := onlyFolder(head)
 	j.note(JailFiles, version, err)
-	j.note(JailCalls, "", filterCalls(compileFilter()))
+	j.note(JailCalls, "", filterCalls(compileFilter(pages)))
 	return j
 }
 
 // seal is the second layer, before any code of the module runs: the pipes are
-// what is left.
-func (j *Jail) seal() {
+// what is left, and the table of this process's own pages, to be read.
+func (j *Jail) seal(pages *sandbox.Pages) {
 	j.note(JailNoFiles, "", restrictFiles())
 	j.note(JailNoNewOpenFiles, "", errors.Join(limit(syscall.RLIMIT_FSIZE, 0), limit(syscall.RLIMIT_NOFILE, 0)))
-	j.note(JailFewCalls, "", filterCalls(runFilter()))
+	j.note(JailFewCalls, "", filterCalls(runFilter(pages)))
 }
 
 // limitFiles bounds what a worker could fill up. The number of processes has no

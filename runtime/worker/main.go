@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/runtime/dialect"
+	"github.com/hutch-run/hutch/runtime/sandbox"
 )
 
 // Arg is the first argument that makes hutch be a worker: its main function
@@ -59,23 +61,41 @@ func loadDialect(log *slog.Logger) loader {
 		if err := confine(head); err != nil {
 			return nil, loadReport{}, err
 		}
-		jail := enter(head)
+		pages := openPages(head, log)
+		jail := enter(head, pages)
 		if head.Probe || head.RequireJail && len(jail.missing(firstWalls)) > 0 {
-			jail.seal() // the report is what is wanted, or all there will be
+			jail.seal(pages) // the report is what is wanted, or all there will be
 			return nil, loadReport{Jail: jail}, nil
 		}
 		g, err := dialect.Load(ctx, wasm, dialect.Options{
-			CacheDir: head.CacheDir, CacheReadOnly: head.CacheReadOnly, Limits: head.Limits, Logger: log,
+			CacheDir: head.CacheDir, CacheReadOnly: head.CacheReadOnly, Limits: head.Limits,
+			Pages: pages, Calls: head.Calls, Logger: log,
 		})
 		if err != nil {
 			return nil, loadReport{}, err
 		}
-		jail.seal()
+		jail.seal(pages)
 		if head.RequireJail && jail.Err() != nil {
 			return nil, loadReport{Jail: jail}, nil
 		}
 		return g, loadReport{Jail: jail, CacheStale: g.CacheStale()}, nil
 	}
+}
+
+// openPages opens, before the door is locked, what tells the pages that a call changed;
+// nil where that cannot be told.
+func openPages(head loadHead, log *slog.Logger) *sandbox.Pages {
+	if head.Probe {
+		return nil
+	}
+	pages, err := sandbox.OpenPages(head.Limits.WithDefaults().MemoryBytes)
+	if err != nil {
+		if !errors.Is(err, errors.ErrUnsupported) {
+			log.Warn("all memory is compared after each call", "err", err)
+		}
+		return nil
+	}
+	return pages
 }
 
 // tune sets up the Go runtime for guests. Machine code of a guest cannot be

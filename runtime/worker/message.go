@@ -37,7 +37,7 @@ const (
 
 // protocolVersion is what a hello carries. Parent and worker are the same
 // release, usually the same file; the number catches a stale worker binary.
-const protocolVersion = "hutch-worker 3"
+const protocolVersion = "hutch-worker 4"
 
 // loadHead stands before the module in a load frame.
 type loadHead struct {

@@ -285,6 +285,7 @@ func within(l, base abi.Limits) abi.Limits {
 		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
 		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
 		Fuel:         cmp.Or(l.Fuel, base.Fuel),
+		Fresh:        l.Fresh || base.Fresh,
 	}.WithDefaults()
 }
 

@@ -17,6 +17,8 @@ import (
 
 	"github.com/elastic/go-seccomp-bpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/hutch-run/hutch/runtime/sandbox"
 )
 
 // asProbe makes the test program a process that puts on a jail, or a part of one,
@@ -59,21 +61,22 @@ func (p probeAt) head(readOnly bool) loadHead {
 // probeJails are the whole jail as a worker puts it on, and each wall alone.
 var probeJails = map[string]func(probeAt) error{
 	"none":       func(probeAt) error { return nil },
-	"first":      func(p probeAt) error { return errors.Join(confine(p.head(false)), held(enter(p.head(false)))) },
-	"first, hit": func(p probeAt) error { return errors.Join(confine(p.head(true)), held(enter(p.head(true)))) },
+	"first":      func(p probeAt) error { return errors.Join(confine(p.head(false)), held(enter(p.head(false), nil))) },
+	"first, hit": func(p probeAt) error { return errors.Join(confine(p.head(true)), held(enter(p.head(true), nil))) },
 	"both": func(p probeAt) error {
 		err := confine(p.head(false))
-		j := enter(p.head(false))
-		j.seal()
-		return errors.Join(err, held(j), j.Err())
+		pages, opened := sandbox.OpenPages(1 << 20)
+		j := enter(p.head(false), pages)
+		j.seal(pages)
+		return errors.Join(err, opened, held(j), j.Err())
 	},
 	"landlock":      func(p probeAt) error { return wall(onlyFolder(p.head(false))) },
 	"landlock, hit": func(p probeAt) error { return wall(onlyFolder(p.head(true))) },
 	"landlock, running": func(p probeAt) error {
 		return errors.Join(wall(onlyFolder(p.head(false))), restrictFiles())
 	},
-	"seccomp":          func(probeAt) error { return filterCalls(compileFilter()) },
-	"seccomp, running": func(probeAt) error { return filterCalls(runFilter()) },
+	"seccomp":          func(probeAt) error { return filterCalls(compileFilter(nil)) },
+	"seccomp, running": func(probeAt) error { return filterCalls(runFilter(nil)) },
 	"limits":           func(p probeAt) error { return limitFiles(p.head(true)) },
 	"closed":           func(probeAt) error { return limit(syscall.RLIMIT_NOFILE, 0) },
 	"not dumpable":     func(probeAt) error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) },
@@ -164,6 +167,7 @@ var attempts = map[string]func(probeAt) error{
 	"executable mapping": func(probeAt) error { return mapped(unix.PROT_READ | unix.PROT_EXEC) },
 	"make executable":    func(probeAt) error { return protected(unix.PROT_READ | unix.PROT_EXEC) },
 	"open many files":    func(probeAt) error { return openMany(maxOpenFiles) },
+	"read at an offset":  func(probeAt) error { _, err := unix.Pread(0, make([]byte, 1), 0); return err },
 	"copy a descriptor":  func(probeAt) error { _, err := unix.Dup(0); return err },
 	"write to a file":    func(p probeAt) error { return grow(p) },
 	"file in memory":     func(probeAt) error { _, err := unix.MemfdCreate("probe", 0); return err },

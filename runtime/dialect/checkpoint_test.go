@@ -1,0 +1,193 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
+)
+
+// E16: what a call was given, the next one does not find where it lay.
+func TestE16_ArgumentsAreGone(t *testing.T) {
+	const bufferAt, most = 16 * abi.PageBytes, 64
+	old := dialecttest.Import("hutch:host", "output_write", "ii", "i", bufferAt, most)
+	g := loaded(t, mod{Do: steps(old, dialecttest.Echo())}, Options{})
+	for i, secret := range []string{"swordfish-1", "swordfish-2", "swordfish-3"} {
+		got := answer(t, g, abi.Invocation{Arguments: json.RawMessage(`"` + secret + `"`)})
+		if strings.Trim(got[:most], "\x00") != "" {
+			t.Errorf("call %d finds %q", i, got[:most])
+		}
+		if !strings.Contains(got[most:], secret) {
+			t.Errorf("call %d answers %q", i, got)
+		}
+	}
+	if g.starting.kept == nil {
+		t.Error("no state was kept")
+	}
+}
+
+// tabled is a guest whose call says whether its table is as it was, and changes it.
+func tabled() []byte {
+	b, name := wasmbintest.Hex, wasmbintest.Name
+	return wasmbintest.Module(
+		wasmbintest.Section(1, b("02 60 00 01 7f 60 02 7f7f 01 7f")),
+		wasmbintest.Section(2, wasmbintest.Vector(wasmbintest.Join(name("hutch:host"), name("output_write"), b("00 01")))),
+		wasmbintest.Section(3, b("02 00 00")),
+		wasmbintest.Section(4, b("01 70 01 01 01")),
+		wasmbintest.Section(5, b("01 00 01")),
+		wasmbintest.Section(7, wasmbintest.Vector(
+			wasmbintest.Join(name("memory"), b("02 00")), wasmbintest.Join(name("describe"), b("00 01")), wasmbintest.Join(name("call"), b("00 02")))),
+		wasmbintest.Section(10, wasmbintest.Vector(
+			wasmbintest.Func(b("00"), b("4100")),
+			// memory[0] = '0' + (table[0] is null); table[0] = describe; write 1 byte
+			wasmbintest.Func(b("00"), b("4100 4100 2500 d1 4130 6a 3a0000 4100 d201 2600 4100 4101 1000")))),
+	)
+}
+
+// What begins each call in a kept state, what does not, and why.
+func TestWhatStartsAnew(t *testing.T) {
+	asks := steps(dialecttest.Op(abi.OpKVGet, 1, `{"key":"a"}`))
+	half := uint32(abi.Limits{}.WithDefaults().MemoryBytes / abi.PageBytes / 2)
+	for _, tt := range []struct {
+		name, anew string
+		wasm       []byte
+	}{
+		{"nothing", "", mod{}.Bytes()},
+		{"v1", "", mod{V1: true}.Bytes()},
+		{"a start", "", mod{Start: steps(dialecttest.Print(1, "hello\n")), Initialize: steps(dialecttest.Grow(1))}.Bytes()},
+		{"describing asks, which a v1 guest does not at first", "", mod{V1: true, Describe: asks}.Bytes()},
+		{"a table", "its code changes tables", tabled()},
+		{"_initialize asks", "it asks for what belongs to a call while it starts", mod{Initialize: asks}.Bytes()},
+		{"start asks", "it asks for what belongs to a call while it starts", mod{Start: asks}.Bytes()},
+		{"describing asks", "it asks for configuration or the host while it describes itself", mod{Describe: asks}.Bytes()},
+		{"describing is configured", "it asks for configuration or the host while it describes itself", mod{Describe: steps(dialecttest.Config("city"))}.Bytes()},
+		{"describing grows", "it takes more than half of its memory to describe itself", mod{Describe: steps(dialecttest.Grow(int(half)))}.Bytes()},
+		{"_initialize traps", "it does not start without what a call is given", mod{Initialize: steps(dialecttest.Trap())}.Bytes()},
+		{"describing traps", "it does not start without what a call is given", mod{Describe: steps(dialecttest.Trap())}.Bytes()},
+		{"a descriptor", "it changes its descriptors while it starts", mod{Initialize: steps(dialecttest.Import("wasi_snapshot_preview1", "fd_close", "i", "i", 2))}.Bytes()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g, err := Load(t.Context(), tt.wasm, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := g.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			var answers []string
+			for _, fresh := range []bool{false, false, true} {
+				answers = append(answers, answer(t, g, abi.Invocation{Limits: abi.Limits{Fresh: fresh}}))
+			}
+			if answers[0] != answers[1] || answers[1] != answers[2] {
+				t.Errorf("answers %q", answers)
+			}
+			if s := &g.starting; s.anew != tt.anew || (s.kept == nil) != (tt.anew != "") {
+				t.Errorf("starts anew because %q, want %q", s.anew, tt.anew)
+			}
+		})
+	}
+}
+
+func TestAnewSaysWhatBytesTell(t *testing.T) {
+	for _, tt := range []struct {
+		wasm []byte
+		want string
+	}{{tabled(), "its code changes tables"}, {mod{}.Bytes(), ""}} {
+		m, err := wasmbin.Check(tt.wasm, wasmbin.Budget{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Anew(m); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// A call that wants to starts anew, beside others that do not.
+func TestFreshCallsStartAnew(t *testing.T) {
+	g := loaded(t, mod{Initialize: steps(dialecttest.Print(1, "starting\n"))}, Options{})
+	for _, fresh := range []bool{false, true, false} {
+		started := 0
+		answer(t, g, abi.Invocation{Limits: abi.Limits{Fresh: fresh}, Log: func(abi.LogLevel, string) { started++ }})
+		if (started == 1) != fresh {
+			t.Errorf("fresh %v: started %d times", fresh, started)
+		}
+	}
+}
+
+// A guest that never leaves _initialize ends when its call does, each time anew.
+func TestEndlessInitialize(t *testing.T) {
+	g := loaded(t, mod{Initialize: steps(dialecttest.Loop())}, Options{})
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		_, _, err := g.Call(ctx, 1, abi.Invocation{})
+		cancel()
+		var f *abi.Failure
+		if !errors.As(err, &f) || f.Class != abi.ClassTimeout {
+			t.Error(err)
+		}
+		if g.starting.anew != "" || g.starting.working {
+			t.Error("it is not tried again")
+		}
+	}
+}
+
+// Calls that trap, are cancelled or run out of fuel leave the next one what it would
+// find otherwise: a Go guest answers the same as one that starts anew each time.
+func TestKeptAndFreshAgree(t *testing.T) {
+	info, _ := debug.ReadBuildInfo()
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("compiling a Go guest takes too long in a race-built process")
+	}
+	for _, name := range []string{"rawguest", "pdkecho"} {
+		t.Run(name, func(t *testing.T) {
+			wasm, err := os.ReadFile(goBuild(t, name, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := Load(t.Context(), wasm, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				if err := g.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range 60 {
+				in := abi.Invocation{Tool: "echo", Arguments: json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", random.IntN(1<<random.IntN(19)))))}
+				limited := in
+				switch i % 3 {
+				case 1:
+					limited.Limits.Fuel = 1 + random.Int64N(20_000)
+				case 2:
+					limited.Limits.OutputBytes = 10
+				}
+				_ = answer(t, g, limited) // whatever comes of it
+				fresh := in
+				fresh.Limits.Fresh = true
+				if got, want := answer(t, g, in), answer(t, g, fresh); got != want {
+					t.Fatalf("call %d: %.200q, anew %.200q", i, got, want)
+				}
+			}
+			if g.starting.kept == nil {
+				t.Errorf("no state was kept: %s", g.starting.anew)
+			}
+		})
+	}
+}
