@@ -132,7 +132,7 @@ func (r *reader) limits(n *node, at string, l *Limits) {
 	r.fields(n, at, []field{
 		limitField(r, "memory", &l.Call.MemoryBytes, size(abi.PageBytes, 4<<30), same),
 		limitField(r, "timeout", &l.Call.Wall, duration(time.Millisecond, time.Hour), func(d time.Duration) time.Duration { return d }),
-		r.notYet("fuel", "a call is bounded by its timeout"),
+		limitField(r, "fuel", &l.Call.Fuel, count(1, day), same),
 		limitField(r, "input", &l.Call.InputBytes, size(1<<10, 64<<20), small),
 		limitField(r, "output", &l.Call.OutputBytes, size(1<<10, 64<<20), small),
 		limitField(r, "log_lines", &l.Call.LogLines, count(1, most), small),
@@ -166,8 +166,8 @@ func (r *reader) entry(p pair, at string) Entry {
 			})
 		}},
 		{"agents", func(n *node, at string) { values(r, n, at, &e.Agents, parseAgent) }},
-		r.notYet("instance", "each call starts on a fresh instance"),
-		r.notYet("checkpoint", "each call starts on a fresh instance"),
+		r.notYet("instance", "each call starts from a clean state"),
+		{"checkpoint", func(n *node, at string) { value(r, n, at, &e.Limits.Call.Fresh, parseCheckpoint) }},
 		{"limits", func(n *node, at string) { r.limits(n, at, &e.Limits) }},
 		{"signature", func(n *node, at string) { value(r, n, at, &e.Signature, parseKey) }},
 	})
@@ -240,6 +240,14 @@ func parseDigest(text string) (string, error) {
 		return "", errors.New("a digest is sha256: and 64 lower-case hex digits; hutch tools inspect shows it")
 	}
 	return hexDigits, nil
+}
+
+// parseCheckpoint returns whether each call starts anew.
+func parseCheckpoint(text string) (fresh bool, err error) {
+	if text != "on" && text != "off" {
+		return false, errors.New("write on, which is the default, or off")
+	}
+	return text == "off", nil
 }
 
 func parsePrefix(text string) (string, error) {

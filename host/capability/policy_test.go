@@ -196,8 +196,8 @@ func TestParseRefuses(t *testing.T) {
 		{"prefix that begins no name", entry + "prefix: _a", `prefix: found "_a": a prefix is a letter`},
 		{"agents", entry + "agents: []", `agents: found an empty list: it can never match`},
 		{"agent", entry + "agents: [Coder]", `agents[0]: found "Coder"`},
-		{"instance", entry + "instance: session", `instance: not available yet: each call starts on a fresh instance: leave the key out`},
-		{"checkpoint", entry + "checkpoint: on", `checkpoint: not available yet: each call starts on a fresh instance: leave the key out`},
+		{"instance", entry + "instance: session", `instance: not available yet: each call starts from a clean state: leave the key out`},
+		{"checkpoint", entry + "checkpoint: yes", `checkpoint: found "yes": write on, which is the default, or off`},
 		{"signature", entry + "signature: ed25519:AAAA", `signature: found "ed25519:AAAA": a signature's key is`},
 		{"limit", entry + "limits: {cpu: 1}", `limits.cpu: no such key: allowed are memory, timeout`},
 		{"memory", entry + "limits: {memory: 64}", `limits.memory: found "64": a size is`},
@@ -206,8 +206,8 @@ func TestParseRefuses(t *testing.T) {
 		{"timeout of hours", entry + "limits: {timeout: 2h}", `allowed are 1ms to 1h`},
 		{"count", entry + "limits: {calls_per_day: 1.5e9}", `limits.calls_per_day: found "1.5e9": a whole number`},
 		{"count overflow", entry + "limits: {calls_per_day: 99e18}", `limits.calls_per_day: found "99e18"`},
-		{"fuel", entry + "limits: {fuel: 5e9}", `limits.fuel: not available yet: a call is bounded by its timeout: leave the key out`},
-		{"fuel of all", "version: 1\ndefaults: {limits: {fuel: 5e9}}", `limits.fuel: not available yet`},
+		{"fuel", entry + "limits: {fuel: 1.5}", `limits.fuel: found "1.5": a whole number`},
+		{"fuel of all", "version: 1\ndefaults: {limits: {fuel: 0}}", `defaults.limits.fuel: found "0"`},
 		{"calls", entry + "limits: {calls_per_day: -1}", `limits.calls_per_day: found "-1"`},
 		{"config", entry + "config: {a: [b]}", `config.a: found a list`},
 		{"config of nothing", entry + "config: {a: }", `config.a: found nothing`},
@@ -371,5 +371,21 @@ func BenchmarkReload(b *testing.B) {
 			b.Fatal(err)
 		}
 		book.Swap(p)
+	}
+}
+
+// What a call may compute, and whether it starts anew, reaches a module's calls.
+func TestFuelAndCheckpoint(t *testing.T) {
+	const text = "version: 1\ndefaults: {limits: {fuel: 7e9}}\nmodules:\n" +
+		"  a.wasm: {grant: {}, checkpoint: off}\n  b.wasm: {grant: {}, checkpoint: on, limits: {fuel: 5}}\n"
+	p, err := Parse("p", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]abi.Limits{"a.wasm": {Fuel: 7e9, Fresh: true}, "b.wasm": {Fuel: 5}} {
+		e, _ := p.Entry(name)
+		if got := e.Limits.or(p.defaults.limits).Call; got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
 	}
 }

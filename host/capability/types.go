@@ -135,6 +135,8 @@ func (l Limits) or(d Limits) Limits {
 	set(&l.Call.LogLines, d.Call.LogLines)
 	set(&l.Call.LogLineBytes, d.Call.LogLineBytes)
 	set(&l.Call.HostCalls, d.Call.HostCalls)
+	set(&l.Call.Fuel, d.Call.Fuel)
+	l.Call.Fresh = l.Call.Fresh || d.Call.Fresh
 	set(&l.CallsPerDay, d.CallsPerDay)
 	set(&l.EgressPerDay, d.EgressPerDay)
 	return l

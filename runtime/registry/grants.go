@@ -75,6 +75,8 @@ func within(l, base abi.Limits) abi.Limits {
 		LogLines:     cmp.Or(l.LogLines, base.LogLines),
 		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
 		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
+		Fuel:         cmp.Or(l.Fuel, base.Fuel),
+		Fresh:        l.Fresh || base.Fresh,
 	}
 }
 

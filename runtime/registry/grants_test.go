@@ -73,7 +73,7 @@ func newOperated(t *testing.T) (*world, *operator) {
 func TestCallsGetWhatTheyAreGranted(t *testing.T) {
 	w, o := newOperated(t)
 	o.accepted["a.wasm"] = ""
-	o.limits = abi.Limits{OutputBytes: 123, HostCalls: 7}
+	o.limits = abi.Limits{OutputBytes: 123, HostCalls: 7, Fuel: 1_000_000, Fresh: true}
 	w.apply(w.offers("a.wasm", "1", "take"))
 	var in abi.Invocation
 	w.workers.call = func(ctx context.Context, m worker.Module, got abi.Invocation) ([]byte, error) {
@@ -90,7 +90,7 @@ func TestCallsGetWhatTheyAreGranted(t *testing.T) {
 	if got := strings.Join(o.begun, ", "); got != `7 a.wasm take {"n":1}, a line` || o.ended != 1 {
 		t.Errorf("begun %s, ended %d times", got, o.ended)
 	}
-	want := abi.Limits{OutputBytes: 123, HostCalls: 7}.WithDefaults()
+	want := abi.Limits{OutputBytes: 123, HostCalls: 7, Fuel: 1_000_000, Fresh: true}.WithDefaults()
 	if in.Limits != want {
 		t.Errorf("limits %+v, want %+v", in.Limits, want)
 	}
