@@ -48,6 +48,9 @@ func (in inspection) print(w io.Writer) error {
 	if in.Memory != nil {
 		b.row("memory", "%s to start with, %s", formatSize(int64(in.Memory.Min)), mostMemory(in.Memory.Max))
 	}
+	if in.Memory != nil { // it was looked at
+		b.row("calls", "%s", in.beginning())
+	}
 	b.list("asks for", in.asks())
 	b.list("has", in.Grant)
 	b.list("warnings", in.Warnings)
@@ -109,6 +112,18 @@ func (b *sheet) schema(key string, schema json.RawMessage) {
 			line = key + " " + line
 		}
 		fmt.Fprintf(b, "%-9s %s\n", "", escape(line, abi.Hidden))
+	}
+}
+
+// beginning says in which state calls begin.
+func (in inspection) beginning() string {
+	switch {
+	case in.StartsAnew != "":
+		return "each starts the module anew: " + in.StartsAnew
+	case slices.Contains(in.Imports, "wasi_snapshot_preview1 random_get"):
+		return "begin as the module has started, with what it drew at random then; the policy's checkpoint: off has each draw anew"
+	default:
+		return "begin as the module has started"
 	}
 }
 

@@ -52,9 +52,12 @@ type inspection struct {
 	// Confirmed: its description is the one that it gives when it is asked.
 	Confirmed bool             `json:"confirmed"`
 	Memory    *inspectedMemory `json:"memory,omitempty"`
-	Imports   []string         `json:"imports"`
-	Exports   []string         `json:"exports"`
-	Requests  tool.Requests    `json:"requests,omitempty"`
+	// StartsAnew is why each call starts the module anew, as far as its bytes and the
+	// policy tell; empty if calls begin in the state that it has started in.
+	StartsAnew string        `json:"startsAnew,omitempty"`
+	Imports    []string      `json:"imports"`
+	Exports    []string      `json:"exports"`
+	Requests   tool.Requests `json:"requests,omitempty"`
 	// Grant is what it was granted, as rows.
 	Grant []string `json:"grant,omitempty"`
 	// Waiting is the file as it lies there, while all that stands here is about the
@@ -202,6 +205,9 @@ func (a *App) inspect(name string) (inspection, error) {
 	in.Do = cmp.Or(in.Do, in.advice(body, a.cfg))
 	if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
 		in.structure(checked)
+		if a.book.Effective(tool.Caller{}, policyModule(m), "").Limits().Call.Fresh {
+			in.StartsAnew = "the policy says checkpoint: off"
+		}
 	}
 	return in, nil
 }
@@ -252,6 +258,7 @@ func (in *inspection) structure(m *wasmbin.Module) {
 	for _, e := range m.Exports {
 		in.Exports = append(in.Exports, e.Kind.String()+" "+e.Name)
 	}
+	in.StartsAnew = dialect.Anew(m)
 	if m.Memory != nil {
 		in.Memory = &inspectedMemory{Min: uint64(m.Memory.Min) << 16}
 		if m.Memory.HasMax {
