@@ -234,6 +234,20 @@ func (c *Checkpoint) put(in *Instance) bool {
 	return true
 }
 
+// makeRoom closes an instance that nobody has if there are more than may be kept, so
+// that instances of the module's own and those that are kept are not too many together.
+func (m *Module) makeRoom(ctx context.Context) {
+	m.mu.Lock()
+	c, alive := m.checkpoint, m.users-1
+	m.mu.Unlock()
+	if c == nil || alive <= c.most {
+		return
+	}
+	if in := c.take(); in != nil {
+		in.discard(ctx)
+	}
+}
+
 // shut closes the instances that nobody has, and has the others closed when they are
 // given back.
 func (c *Checkpoint) shut(ctx context.Context) error {

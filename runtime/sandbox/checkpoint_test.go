@@ -235,6 +235,25 @@ func TestLeaseIsClosedOnce(t *testing.T) {
 	}
 }
 
+// Instances that are kept make room for others of the module.
+func TestKeptInstancesMakeRoom(t *testing.T) {
+	m := compiled(t, scribbler(), paged(t, Options{}))
+	c := checkpointed(t, m, scribbled)
+	one, two := leased(t, c), leased(t, c)
+	closed(t, one)
+	closed(t, two)
+	for n := range 3 {
+		in, err := m.Instantiate(t.Context(), Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closed(t, in)
+		if alive := m.users - 1; alive != max(2, n+1) {
+			t.Errorf("%d instances are alive", alive)
+		}
+	}
+}
+
 // What a call is given, its fuel above all, is its own.
 func TestLeaseHasItsOwnConfig(t *testing.T) {
 	wasm := mod{Do: steps(dialecttest.Print(1, "said\n"), dialecttest.Print(2, "unfinished"), dialecttest.Write("done"))}.Bytes()

@@ -54,6 +54,7 @@ func (m *Module) Instantiate(ctx context.Context, c Config) (in *Instance, err e
 	if !m.use() {
 		return nil, abi.Failf(abi.ClassInternal, "the module is closed")
 	}
+	m.makeRoom(ctx)
 	in = &Instance{owner: m, state: c.State, ctx: ctx, meter: m.meter}
 	if c.Fuel > 0 {
 		in.meter.budget, in.meter.left = c.Fuel, c.Fuel
