@@ -114,7 +114,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,
-			"asking": cmdAsking,
+			"asking": cmdAsking, "starting": cmdStarting,
 		},
 	})
 }
@@ -157,6 +157,12 @@ func sayBack(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Request-Id", time.Now().String())
 	w.Header().Set("Content-Type", "text/plain")
 	fmt.Fprintf(w, "%s %s for %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+}
+
+// cmdStarting writes a module that asks for its input as it starts.
+func cmdStarting(ts *testscript.TestScript, _ bool, args []string) {
+	m := dialecttest.Module{Initialize: []dialecttest.Step{dialecttest.Import("hutch:host", "input_len", "", "i")}}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), m.Bytes(), 0o644))
 }
 
 func cmdAsking(ts *testscript.TestScript, _ bool, args []string) {

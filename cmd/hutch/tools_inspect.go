@@ -140,12 +140,28 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 	if err == nil { // else m.Reason says so
 		in.structure(checked)
 		err = bench.confirm(c.Context, &in, checked)
+		if err == nil {
+			err = bench.start(c.Context, &in, checked)
+		}
 		if err != nil {
 			return in, err
 		}
 	}
 	in.Do = in.advice(body, cfg)
 	return in, nil
+}
+
+// start has a module started and described, which may show that each call has to start
+// it anew though its bytes do not tell.
+func (w *workbench) start(ctx context.Context, in *inspection, checked *wasmbin.Module) error {
+	if in.Status == tool.Rejected || in.StartsAnew != "" {
+		return nil
+	}
+	if _, err := w.describe(ctx, in.Module, in.Digest, checked); err != nil {
+		return err
+	}
+	in.StartsAnew = w.pool.Anew(in.Digest)
+	return nil
 }
 
 // confirm asks a module that carries its description for it, since the two

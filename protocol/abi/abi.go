@@ -161,4 +161,7 @@ type Usage struct {
 	HostCalls int `json:"hostCalls,omitempty"`
 	// Fuel is what the guest burned of [Limits.Fuel].
 	Fuel int64 `json:"fuel,omitempty"`
+	// Anew is why the module was started anew, and nothing of its start kept; empty if
+	// the call began in a state that was kept, or asked for the other ([Limits.Fresh]).
+	Anew string `json:"anew,omitempty"`
 }

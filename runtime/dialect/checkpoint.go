@@ -38,6 +38,14 @@ func Anew(m *wasmbin.Module) string {
 	return sandbox.Uncovered(rewritten)
 }
 
+// Anew says why each call starts the module anew, once a call has shown that it does;
+// it is empty if calls begin in a state that was kept.
+func (g *Guest) Anew() string {
+	g.starting.mu.Lock()
+	defer g.starting.mu.Unlock()
+	return g.starting.anew
+}
+
 // started is an instance that a call has.
 type started interface {
 	Call(ctx context.Context, export string, args ...uint64) ([]uint64, error)

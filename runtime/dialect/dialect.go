@@ -162,7 +162,11 @@ func (g *Guest) Call(ctx context.Context, callID uint64, in abi.Invocation) ([]b
 	if over := (&overLimit{}); errors.As(err, &over) {
 		err = abi.Exceeded(abi.ClassLimit, abi.LimitOutput, "result: more than %d bytes", over.most)
 	}
-	return out, c.usage(), plain(err)
+	usage := c.usage()
+	if !in.Limits.Fresh {
+		usage.Anew = g.Anew()
+	}
+	return out, usage, plain(err)
 }
 
 // plain makes a nil interface of a nil failure, and leaves others alone.

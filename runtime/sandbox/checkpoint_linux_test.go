@@ -14,7 +14,7 @@ func TestE21_CallsLeaveNoMemory(t *testing.T) {
 	call := func(i int) {
 		in := leased(t, c)
 		export, args := "store", []uint64{uint64(i) * 100, 1}
-		if i%8 == 0 {
+		if i%32 == 0 {
 			export, args = "fill", []uint64{uint64(i)}
 		}
 		if _, err := in.Call(t.Context(), export, args...); err != nil {

@@ -70,6 +70,8 @@ type fakeGuest struct {
 	tools behaviour
 }
 
+func (g *fakeGuest) Anew() string { return "" }
+
 func (g *fakeGuest) Describe(context.Context) ([]byte, error) { return []byte(`{"tools":[]}`), nil }
 
 func (g *fakeGuest) Call(ctx context.Context, _ uint64, in abi.Invocation) ([]byte, abi.Usage, error) {

@@ -83,8 +83,8 @@ func TestHostileWorkerIsKilled(t *testing.T) {
 		evil func(id uint64) []byte
 		log  string
 	}{
-		{"result of 4 GiB", claim(kindDone, 1<<32-1), "done frame of 4294967295 bytes, at most 1048592"},
-		{"result one over the limit", claim(kindDone, 1<<20+17), "done frame of 1048593 bytes, at most 1048592"},
+		{"result of 4 GiB", claim(kindDone, 1<<32-1), "done frame of 4294967295 bytes, at most 1048793"},
+		{"frame one over the limit", claim(kindDone, 1<<20+218), "done frame of 1048794 bytes, at most 1048793"},
 		{"question of 4 GiB", claim(kindAsk, 1<<32-1), "ask frame of 4294967295 bytes"},
 		{"log line over the limit", claim(kindLog, 8<<10+66), "log frame of 8258 bytes, at most 8257"},
 		{"progress over the limit", claim(kindProgress, 4<<10+1), "progress frame of 4097 bytes, at most 4096"},
@@ -95,7 +95,7 @@ func TestHostileWorkerIsKilled(t *testing.T) {
 		{"question for a call that ended", func(id uint64) []byte {
 			return append(goodFrame(kindDone, id, usage+"{}"), goodFrame(kindAsk, id, kv+"{}")...)
 		}, "ask frame for call 2, which is not pending"},
-		{"done without usage", one(kindDone, "1234567"), "done of 7 bytes, at least 16"},
+		{"done without usage", one(kindDone, "1234567"), "done of 7 bytes, at least 17"},
 		{"failure that is not JSON", one(kindFailed, "no"), "decode failed frame"},
 		{"failure of a class not its own", one(kindFailed, `{"class":"worker_lost","text":"try me again"}`), `class \"worker_lost\" is not a worker's to give`},
 		{"unknown operation", one(kindAsk, "\x06launch{}"), `unknown operation \"launch\"`},

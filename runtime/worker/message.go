@@ -20,7 +20,8 @@ const (
 	maxFailed      = 64 << 10
 	maxProgress    = 4 << 10
 	maxOpName      = 64
-	usageBytes     = 16
+	usageBytes     = 17 // and the text that its last byte counts
+	maxAnew        = 200
 	levelBytes     = 1
 	codeBytes      = 4
 )
@@ -103,7 +104,9 @@ func decodeHead(body []byte, v any) (tail []byte, err error) {
 func encodeUsage(u abi.Usage) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, usageBytes), clamp32(u.LogLines))
 	b = binary.BigEndian.AppendUint32(b, clamp32(u.HostCalls))
-	return binary.BigEndian.AppendUint64(b, uint64(max(0, u.Fuel)))
+	b = binary.BigEndian.AppendUint64(b, uint64(max(0, u.Fuel)))
+	why := abi.OneLine(u.Anew, maxAnew)
+	return append(append(b, byte(len(why))), why...)
 }
 
 func clamp32(n int) uint32 { return uint32(max(0, min(n, 1<<31-1))) }
@@ -115,7 +118,12 @@ func decodeDone(body []byte) (answer []byte, usage abi.Usage, err error) {
 	usage.LogLines = int(binary.BigEndian.Uint32(body) & (1<<31 - 1))
 	usage.HostCalls = int(binary.BigEndian.Uint32(body[4:]) & (1<<31 - 1))
 	usage.Fuel = int64(binary.BigEndian.Uint64(body[8:]) & (1<<63 - 1))
-	return body[usageBytes:], usage, nil
+	why, rest := int(body[usageBytes-1]), body[usageBytes:]
+	if why > maxAnew || why > len(rest) {
+		return nil, usage, fmt.Errorf("done with a reason of %d bytes, at most %d, and %d are left", why, maxAnew, len(rest))
+	}
+	usage.Anew = abi.OneLine(string(rest[:why]), maxAnew)
+	return rest[why:], usage, nil
 }
 
 // encodeAsk returns the head of an ask frame; the request's body is the tail.
@@ -158,6 +166,7 @@ func decodeFailed(body []byte) (*abi.Failure, abi.Usage, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, abi.Usage{}, fmt.Errorf("decode failed frame: %w", err)
 	}
+	b.Usage.Anew = abi.OneLine(b.Usage.Anew, maxAnew)
 	switch b.Class {
 	case abi.ClassModule, abi.ClassGuest, abi.ClassTrap, abi.ClassLimit, abi.ClassTimeout, abi.ClassCancelled:
 		if b.Limit != "" && !b.Limit.Known() {

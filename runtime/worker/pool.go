@@ -229,8 +229,23 @@ func (p *Pool) Describe(ctx context.Context, m Module) ([]byte, error) {
 	if _, failure := s.process(ctx); failure != nil {
 		return nil, failure
 	}
-	body, _, err := s.call(ctx, request{kind: kindDescribe, max: maxDescription, inv: abi.Invocation{Limits: limits}})
+	body, usage, err := s.call(ctx, request{kind: kindDescribe, max: maxDescription, inv: abi.Invocation{Limits: limits}})
+	s.startsAnew(usage.Anew)
 	return body, err
+}
+
+// Anew says why each call starts a module anew, as its worker found when it was last
+// described; it is empty if that was not since it was last retired.
+func (p *Pool) Anew(digest string) string {
+	p.mu.Lock()
+	s := p.slots[digest]
+	p.mu.Unlock()
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.anew
 }
 
 // Call runs one call of one tool and returns the result's JSON as the module

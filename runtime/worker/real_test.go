@@ -83,6 +83,62 @@ func TestRealWorker(t *testing.T) {
 	}
 }
 
+// Why calls start a module anew comes back with each of them, and is said once.
+func TestWhyCallsStartAnew(t *testing.T) {
+	var said strings.Builder
+	p := newReal(t, Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	asks := asModule("asks.wasm", dialecttest.Module{Initialize: []dialecttest.Step{dialecttest.Config("key")}}.Bytes())
+	const why = "it asks for what belongs to a call while it starts"
+	for m, want := range map[*Module]string{{}: "", &asks: why} {
+		if m.Bytes == nil {
+			*m = asModule("echo.wasm", dialecttest.Module{}.Bytes())
+		}
+		for range 2 {
+			if _, err := p.Describe(t.Context(), *m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, usage, err := p.Call(t.Context(), *m, tool("echo", `{}`))
+		if got := p.Anew(m.Digest); err != nil || got != want || usage.Anew != want {
+			t.Errorf("%s: %v, anew %q, and %q for a call", m.Name, err, got, usage.Anew)
+		}
+		in := tool("echo", `{}`)
+		in.Limits.Fresh = true
+		if _, usage, err := p.Call(t.Context(), *m, in); err != nil || usage.Anew != "" {
+			t.Errorf("%s: %v, %q for a call that wants it so", m.Name, err, usage.Anew)
+		}
+	}
+	if n := strings.Count(said.String(), why); n != 1 {
+		t.Errorf("said %d times: %s", n, said.String())
+	}
+	if got := p.Anew(strings.Repeat("0", 64)); got != "" {
+		t.Errorf("of a module that is not there: %q", got)
+	}
+}
+
+func TestReasonsAreBounded(t *testing.T) {
+	whole := encodeUsage(abi.Usage{Fuel: 7, Anew: strings.Repeat("x", 1000)})
+	answer, usage, err := decodeDone(append(whole, "answer"...))
+	if err != nil || string(answer) != "answer" || usage.Fuel != 7 || len(usage.Anew) == 0 || len(usage.Anew) > maxAnew {
+		t.Errorf("%q, %+v, %v", answer, usage, err)
+	}
+	// What a reason could have taken is not the answer's to take.
+	long := append(encodeUsage(abi.Usage{}), "four"...)
+	if err := (&process{}).accept(header{kind: kindDone}, &call{request: request{max: 3}}, long); err == nil {
+		t.Error("an answer over its limit")
+	}
+	for _, n := range []byte{1, maxAnew + 1, 255} {
+		body := encodeUsage(abi.Usage{})
+		body[usageBytes-1] = n
+		if n > 1 {
+			body = append(body, make([]byte, 300)...)
+		}
+		if _, _, err := decodeDone(body); err == nil {
+			t.Errorf("a reason of %d bytes", n)
+		}
+	}
+}
+
 func TestRealFailures(t *testing.T) {
 	p := newReal(t, Options{})
 	for _, test := range []struct {

@@ -73,7 +73,7 @@ func (p *process) greet(r io.Reader) error {
 func fromWorker(k kind, c *call) int {
 	switch {
 	case k == kindDone:
-		return usageBytes + c.max
+		return usageBytes + maxAnew + c.max
 	case k == kindFailed:
 		return maxFailed
 	case c.kind != kindCall:
@@ -95,6 +95,9 @@ func (p *process) accept(h header, c *call, body []byte) error {
 		answer, usage, err := decodeDone(body)
 		if err != nil {
 			return err
+		}
+		if len(answer) > c.max { // the frame could have been one with a reason
+			return fmt.Errorf("answer of %d bytes, at most %d", len(answer), c.max)
 		}
 		p.answered(c, outcome{body: answer, usage: usage})
 	case kindFailed:

@@ -17,6 +17,7 @@ import (
 // guest is a loaded module; *dialect.Guest is one.
 type guest interface {
 	Describe(ctx context.Context) ([]byte, error)
+	Anew() string
 	Call(ctx context.Context, callID uint64, in abi.Invocation) ([]byte, abi.Usage, error)
 }
 
@@ -99,7 +100,7 @@ func (s *server) handle(ctx context.Context, h header, body []byte) error {
 	case kindDescribe:
 		return s.begin(ctx, h.id, func(ctx context.Context, g guest, _ *running) ([]byte, abi.Usage, error) {
 			text, err := g.Describe(ctx)
-			return text, abi.Usage{}, err
+			return text, abi.Usage{Anew: g.Anew()}, err
 		}, maxDescription)
 	case kindCall:
 		return s.handleCall(ctx, h.id, body)

@@ -29,6 +29,9 @@ type slot struct {
 	users     int
 	idleSince time.Time
 	retired   bool
+	// anew is why each call starts the module anew, empty if none does or it is not
+	// known.
+	anew string
 	// fails counts what went wrong in a row, failure is the last of it, and until
 	// then it is the answer to everyone.
 	fails   int
@@ -49,6 +52,17 @@ func newSlot(p *Pool, m Module) *slot {
 	return &slot{
 		pool: p, module: m, calls: newTurnstile(p.o.Calls, p.o.Queue),
 		rate: rate.NewLimiter(rate.Limit(p.o.Rate), p.o.Rate),
+	}
+}
+
+// startsAnew keeps why each call starts the module anew, and says it once.
+func (s *slot) startsAnew(why string) {
+	s.mu.Lock()
+	known := s.anew == why
+	s.anew = why
+	s.mu.Unlock()
+	if why != "" && !known {
+		s.pool.o.Logger.Info("each call starts the module anew, which is slower", "module", s.module.Name, "why", why)
 	}
 }
 
