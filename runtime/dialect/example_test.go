@@ -57,7 +57,7 @@ func ExampleLimits_logLines() {
 	// 2 still wor…
 	// 2 still wor…
 	// 3 ... 998 more lines dropped: at most 2 are kept of one call (limits.log_lines)
-	// {} {LogLines:1000 HostCalls:0 Fuel:63120}
+	// {} {LogLines:1000 HostCalls:0 Fuel:63120 Anew:}
 }
 
 // Gated operations over their number are not done. The guest reads why, and may
@@ -74,7 +74,7 @@ func ExampleLimits_hostCalls() {
 	call(in, dialecttest.Op(abi.OpKVGet, 50, `{"key":"a"}`))
 	fmt.Println(done, "done")
 	// Output:
-	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call (limits.host_calls)"}}} {LogLines:0 HostCalls:50 Fuel:5615}
+	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call (limits.host_calls)"}}} {LogLines:0 HostCalls:50 Fuel:5615 Anew:}
 	// 3 done
 }
 

@@ -88,10 +88,10 @@ func (m *Module) Checkpoint(ctx context.Context, most int, bare func() Config, b
 	for _, g := range in.globals {
 		c.globals = append(c.globals, g.Get())
 	}
+	c.idle = append(c.idle, in) // before anybody else can see it
 	if !m.keep(c) {
 		return nil, abi.Failf(abi.ClassInternal, "the module is closed, or has a checkpoint")
 	}
-	c.idle = append(c.idle, in)
 	return c, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -367,6 +369,62 @@ func TestCheckpointEndsWithItsModule(t *testing.T) {
 	}
 	if _, err := c.Instance(t.Context(), Config{}); err == nil {
 		t.Error("an instance of a closed module")
+	}
+}
+
+// Calls on kept instances and on others, of one module, while it is closed.
+func TestCheckpointHammer(t *testing.T) {
+	m, err := Compile(t.Context(), checked(t, scribbler()), paged(t, Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c atomic.Pointer[Checkpoint]
+	call := func(i int) error {
+		if c := c.Load(); c != nil && i%3 != 0 {
+			in, err := c.Instance(t.Context(), Config{})
+			if err != nil {
+				return err
+			}
+			got, err := in.Call(t.Context(), "load", 70_000)
+			if err != nil || got[0] != 0 {
+				t.Errorf("%v, %v: another call was here", got, err)
+			}
+			if _, err := in.Call(t.Context(), "fill", 1); err != nil {
+				t.Error(err)
+			}
+			return in.Close(t.Context())
+		}
+		in, err := m.Instantiate(t.Context(), Config{})
+		if err != nil {
+			return err
+		}
+		return in.Close(t.Context())
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 50 {
+				if err := call(i); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	kept, err := m.Checkpoint(t.Context(), 2, nothing, scribbled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Store(kept)
+	all.Wait()
+	for i := range 4 {
+		all.Go(func() { // whatever comes of it while the module closes
+			_ = call(i)
+		})
+	}
+	closed(t, m)
+	all.Wait()
+	if m.users != 0 {
+		t.Errorf("%d users at the end", m.users)
 	}
 }
 
