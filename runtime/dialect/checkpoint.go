@@ -3,7 +3,6 @@ package dialect
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/sandbox"
@@ -19,13 +18,11 @@ import (
 // asks for any of them meanwhile starts anew for each call, because it would have
 // been answered otherwise. So does one that no checkpoint covers.
 
-// starting is the state in which a guest's calls begin, once it is known whether
-// there is one.
-type starting struct {
-	mu      sync.Mutex
-	kept    *sandbox.Checkpoint
-	anew    string // why each call starts anew; empty while that is not known
-	working bool   // somebody finds out
+// beginning is where a guest's calls begin.
+type beginning struct {
+	kept *sandbox.Checkpoint // nil: each call starts anew
+	at   interpreter         // of JS
+	anew string              // why each call starts anew, if need be from the script on
 }
 
 // Anew says why each call of a module starts anew and not in a state that was kept,
@@ -41,36 +38,46 @@ func Anew(m *wasmbin.Module) string {
 // Anew says why each call starts the module anew, once a call has shown that it does;
 // it is empty if calls begin in a state that was kept.
 func (g *Guest) Anew() string {
-	g.starting.mu.Lock()
-	defer g.starting.mu.Unlock()
-	return g.starting.anew
+	if b := g.begun.Load(); b != nil {
+		return b.anew
+	}
+	return ""
 }
 
 // started is an instance that a call has.
-type started interface {
-	Call(ctx context.Context, export string, args ...uint64) ([]uint64, error)
-	Fuel() int64
-	Close(ctx context.Context) error
+type started struct {
+	*sandbox.Instance
+	at    interpreter // of JS
+	close func(context.Context) error
 }
 
 // instance returns one that is initialised, for one call.
 func (g *Guest) instance(ctx context.Context, c *call) (started, error) {
 	config := sandbox.Config{State: c, Line: c.printed, LineBytes: c.limits.LogLineBytes, Fuel: c.limits.Fuel}
-	if !c.limits.Fresh && g.kind != JS {
-		if kept := g.checkpoint(ctx); kept != nil {
-			return kept.Instance(ctx, config)
+	if !c.limits.Fresh {
+		if b := g.beginning(ctx); b.kept != nil {
+			in, err := b.kept.Instance(ctx, config)
+			if err != nil {
+				return started{}, err
+			}
+			return started{in.Instance, b.at, in.Close}, nil
 		}
 	}
 	in, err := g.module.Instantiate(ctx, config)
 	if err != nil {
-		return nil, err
+		return started{}, err
 	}
 	if err := g.initialize(ctx, in); err != nil {
 		c.fuel = in.Fuel()
-		return nil, either(err, in.Close(ctx))
+		return started{}, either(err, in.Close(ctx))
 	}
-	return in, nil
+	return started{Instance: in, close: in.Close}, nil
 }
+
+// initializers are the exports that get a reactor going, in order of
+// preference: WASI's own name, and the one that linkers leave when they make
+// neither command nor reactor.
+var initializers = [...]string{"_initialize", "__wasm_call_ctors"}
 
 // initialize gets a reactor going.
 func (g *Guest) initialize(ctx context.Context, in *sandbox.Instance) error {
@@ -83,43 +90,62 @@ func (g *Guest) initialize(ctx context.Context, in *sandbox.Instance) error {
 	return nil
 }
 
-// checkpoint returns the state that calls begin in, which the first call makes; nil
-// if there is none, or not yet.
-func (g *Guest) checkpoint(ctx context.Context) *sandbox.Checkpoint {
-	s := &g.starting
-	s.mu.Lock()
-	if s.kept != nil || s.anew != "" || s.working {
-		defer s.mu.Unlock()
-		return s.kept
+// beginning returns where calls begin, which the first one finds out; others wait, so
+// that all burn the same. It is empty if nobody waits for the answer any more.
+func (g *Guest) beginning(ctx context.Context) *beginning {
+	if b := g.begun.Load(); b != nil {
+		return b
 	}
-	s.working = true
-	s.mu.Unlock()
-
-	kept, err := g.start(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.working, s.kept = false, kept
-	var not *sandbox.NotCovered
-	switch {
-	case err == nil, ended(ctx) != nil: // the next call tries again
-	case errors.As(err, &not):
-		s.anew = not.Reason
-		g.logger.Info("each call starts anew", "why", not.Reason)
-	default: // the call will find that out for itself, with what it was given
-		s.anew = "it does not start without what a call is given"
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	case <-ctx.Done():
+		return &beginning{}
 	}
-	return kept
+	if b := g.begun.Load(); b != nil {
+		return b
+	}
+	b, err := g.start(ctx, true)
+	if err != nil && g.kind == JS { // then calls begin before the script, at least
+		if before, failed := g.start(ctx, false); failed == nil {
+			b = before
+		}
+	}
+	if err != nil && ended(ctx) != nil {
+		return &beginning{} // the next call tries again
+	}
+	b.anew = whyAnew(err)
+	if b.anew != "" {
+		g.logger.Info("each call starts anew", "why", b.anew)
+	}
+	g.begun.Store(b)
+	return b
 }
 
-// start brings an instance to where calls begin, and keeps that.
-func (g *Guest) start(ctx context.Context) (*sandbox.Checkpoint, error) {
-	limits := g.limits
+// whyAnew is what is said of a module that does not start for all calls. If it is no
+// matter of what is covered, a call will find it out for itself, with what it was given.
+func whyAnew(err error) string {
+	var not *sandbox.NotCovered
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &not):
+		return not.Reason
+	}
+	return "it does not start without what a call is given"
+}
+
+// start brings an instance to where calls begin, and keeps that. Of a script that is
+// before it runs, unless all is true.
+func (g *Guest) start(ctx context.Context, all bool) (*beginning, error) {
+	b, limits := &beginning{}, g.limits
 	limits.OutputBytes = MaxDescriptionBytes
 	bare := func() sandbox.Config {
 		c := newCall(0, nil, abi.Invocation{Limits: limits})
 		return sandbox.Config{State: c, Fuel: limits.Fuel}
 	}
-	return g.module.Checkpoint(ctx, max(g.calls, 1), bare, func(ctx context.Context, in *sandbox.Instance) error {
+	var err error
+	b.kept, err = g.module.Checkpoint(ctx, max(g.calls, 1), bare, func(ctx context.Context, in *sandbox.Instance) error {
 		c := in.State().(*call) // bare made it
 		if err := g.initialize(ctx, in); err != nil {
 			return err
@@ -127,11 +153,9 @@ func (g *Guest) start(ctx context.Context) (*sandbox.Checkpoint, error) {
 		if c.asked {
 			return &sandbox.NotCovered{Reason: "it asks for what belongs to a call while it starts"}
 		}
-		if g.kind != Hutch {
-			return nil
-		}
 		before := in.MemoryBytes()
-		if _, err := in.Call(ctx, "describe"); err != nil {
+		var err error
+		if b.at, err = g.prepare(ctx, in, c, all); err != nil {
 			return err
 		}
 		if c.personal {
@@ -142,4 +166,25 @@ func (g *Guest) start(ctx context.Context) (*sandbox.Checkpoint, error) {
 		}
 		return nil
 	})
+	return b, err
+}
+
+// prepare does what can be done before a call is known.
+func (g *Guest) prepare(ctx context.Context, in *sandbox.Instance, c *call, all bool) (at interpreter, err error) {
+	switch g.kind {
+	case Hutch:
+		_, err = in.Call(ctx, "describe")
+	case JS:
+		e := newEngine(ctx, in, interpreter{})
+		if !all {
+			err = e.boot(g.script.name)
+			return e.interpreter, err
+		}
+		var status int32
+		if status, err = g.script.run(e, c, jsDescribe); status != 0 {
+			err = errors.New("the script throws")
+		}
+		return e.interpreter, err
+	}
+	return interpreter{}, err
 }

@@ -33,7 +33,7 @@ func TestE16_ArgumentsAreGone(t *testing.T) {
 			t.Errorf("call %d answers %q", i, got)
 		}
 	}
-	if g.starting.kept == nil {
+	if g.begun.Load().kept == nil {
 		t.Error("no state was kept")
 	}
 }
@@ -95,7 +95,7 @@ func TestWhatStartsAnew(t *testing.T) {
 			if answers[0] != answers[1] || answers[1] != answers[2] {
 				t.Errorf("answers %q", answers)
 			}
-			if s := &g.starting; s.anew != tt.anew || (s.kept == nil) != (tt.anew != "") {
+			if s := g.begun.Load(); s.anew != tt.anew || (s.kept == nil) != (tt.anew != "") {
 				t.Errorf("starts anew because %q, want %q", s.anew, tt.anew)
 			}
 		})
@@ -140,7 +140,7 @@ func TestEndlessInitialize(t *testing.T) {
 		if !errors.As(err, &f) || f.Class != abi.ClassTimeout {
 			t.Error(err)
 		}
-		if g.starting.anew != "" || g.starting.working {
+		if g.begun.Load() != nil || len(g.turn) != 0 {
 			t.Error("it is not tried again")
 		}
 	}
@@ -185,8 +185,8 @@ func TestKeptAndFreshAgree(t *testing.T) {
 					t.Fatalf("call %d: %.200q, anew %.200q", i, got, want)
 				}
 			}
-			if g.starting.kept == nil {
-				t.Errorf("no state was kept: %s", g.starting.anew)
+			if g.begun.Load().kept == nil {
+				t.Errorf("no state was kept: %s", g.Anew())
 			}
 		})
 	}

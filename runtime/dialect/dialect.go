@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/sandbox"
@@ -67,15 +68,15 @@ type Options struct {
 
 // Guest is a loaded module. Its methods may be called concurrently.
 type Guest struct {
-	kind    Kind
-	script  *script // of a JS guest, as is prelude
-	prelude *compiledPrelude
-	module  *sandbox.Module
-	limits  abi.Limits
-	calls   int
-	logger  *slog.Logger
+	kind   Kind
+	script *script // of a JS guest
+	module *sandbox.Module
+	limits abi.Limits
+	calls  int
+	logger *slog.Logger
 
-	starting starting
+	turn  chan struct{} // to find out where calls begin
+	begun atomic.Pointer[beginning]
 }
 
 // Load checks wasm, recognises its dialect and compiles it, which cannot be
@@ -93,7 +94,7 @@ func Load(ctx context.Context, wasm []byte, o Options) (*Guest, error) {
 	if err != nil {
 		return nil, abi.Failf(abi.ClassModule, "%s", err)
 	}
-	g := &Guest{kind: kind, prelude: &compiledPrelude{}, limits: o.Limits, calls: o.Calls, logger: o.Logger}
+	g := &Guest{kind: kind, limits: o.Limits, calls: o.Calls, logger: o.Logger, turn: make(chan struct{}, 1)}
 	if kind == JS {
 		if g.script, err = parseScript(m.Custom[ScriptSection]); err != nil {
 			return nil, abi.Failf(abi.ClassModule, "%s", err)
@@ -178,27 +179,19 @@ func plain(err error) error {
 	return abi.Failf(abi.ClassInternal, "%s", err)
 }
 
-// initializers are the exports that get a reactor going, in order of
-// preference: WASI's own name, and the one that linkers leave when they make
-// neither command nor reactor.
-var initializers = [...]string{"_initialize", "__wasm_call_ctors"}
-
 // invoke runs one export in the state that calls begin in, and returns what it wrote.
 func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
 	defer c.journal.close()
-	if g.kind == JS {
-		c.js.prelude = g.prelude.get(ctx, g.module, g.limits)
-	}
 	in, err := g.instance(ctx, c)
 	if err != nil {
 		return nil, either(ended(ctx), err)
 	}
 	defer func() {
 		c.fuel = in.Fuel()
-		if err := in.Close(ctx); err != nil {
+		if err := in.close(ctx); err != nil {
 			g.logger.Warn("instance not closed", "error", err)
 		}
 	}()
@@ -215,7 +208,7 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 // enter runs an export of the instance and returns its status.
 func (g *Guest) enter(ctx context.Context, in started, export string, c *call) (int32, error) {
 	if g.kind == JS {
-		return g.script.run(ctx, in.(*sandbox.Instance), c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
+		return g.script.run(newEngine(ctx, in.Instance, in.at), c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
 	}
 	results, err := in.Call(ctx, export)
 	if err != nil {

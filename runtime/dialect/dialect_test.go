@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if g, err := jsLoaded(); err == nil && g.Close(context.Background()) != nil {
+		if folder, err := jsCache(); err == nil && os.RemoveAll(folder) != nil {
 			code = max(code, 1)
 		}
 		os.Exit(code)

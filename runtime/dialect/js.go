@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -41,6 +40,7 @@ import (
 //	4 config     text is a key as JSON; a JSON string or null
 //	5 ask        text is the body of the gated operation with that number in
 //	             nativeOps; its answer, with its code as a digit before it
+//	6 random     32 random bits, as an int
 //
 // It is no boundary: a script that gets behind it can call the import as it likes,
 // and a module may have an engine of its own. What protects is here and in sandbox.
@@ -146,6 +146,7 @@ const (
 	jsProgress
 	jsConfig
 	jsAsk
+	jsRandom
 )
 
 // What an output is.
@@ -157,14 +158,13 @@ const (
 
 // jsState is what a script has answered with.
 type jsState struct {
-	prelude []byte       // compiled, or nil
-	failed  bool         // with an error's text
-	over    *abi.Failure // it ran out of memory
+	failed bool         // with an error's text
+	over   *abi.Failure // it ran out of memory
 }
 
 // jsAsked answers one call of the host. What cannot be read comes to undefined.
 func jsAsked(ctx context.Context, c *call, in *sandbox.Instance, stack []uint64) {
-	e := &engine{in: in, handle: uint64(uint32(stack[0])), call: func(export string, args ...uint64) (uint64, error) {
+	e := &engine{in: in, interpreter: interpreter{handle: uint64(uint32(stack[0]))}, call: func(export string, args ...uint64) (uint64, error) {
 		return first(in.Reenter(ctx, export, args...)), nil
 	}}
 	count, values := uint32(stack[2]), uint32(stack[3])
@@ -179,8 +179,15 @@ func jsAsked(ctx context.Context, c *call, in *sandbox.Instance, stack []uint64)
 	if !ok || !known {
 		return
 	}
-	if op == jsInput {
+	c.personal = c.personal || op != jsOutput
+	switch op {
+	case jsInput:
 		stack[0] = e.newString(c.input)
+		return
+	case jsRandom:
+		var drawn [4]byte
+		in.Random(drawn[:])
+		stack[0] = uint64(binary.LittleEndian.Uint32(drawn[:]))
 		return
 	}
 	text, free, ok := e.string(binary.LittleEndian.Uint64(raw[8:]))
@@ -230,36 +237,6 @@ var prelude []byte
 // preludeName is what the prelude's functions are called in stack traces.
 const preludeName = "<hutch>"
 
-// compiledPrelude is the prelude as an engine compiled it, which takes ten times as
-// long as to run that. It is made before the first call, when all that confines
-// guests is in place, and by an instance that no script has touched.
-type compiledPrelude struct {
-	mu    sync.Mutex
-	known bool
-	code  []byte // nil if the engine gives none
-}
-
-// maxCompileFuel bounds what compiling the prelude burns, which is on nobody's bill.
-const maxCompileFuel = 500_000_000
-
-func (p *compiledPrelude) get(ctx context.Context, m *sandbox.Module, limits abi.Limits) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known {
-		return p.code
-	}
-	in, err := m.Instantiate(ctx, sandbox.Config{State: newCall(0, nil, abi.Invocation{Limits: limits}), Fuel: maxCompileFuel})
-	if err == nil {
-		p.code, err = newEngine(ctx, in).compile(preludeName, prelude)
-		err = errors.Join(err, in.Close(ctx))
-	}
-	if err != nil {
-		p.code = nil
-	}
-	p.known = err == nil || ctx.Err() == nil
-	return p.code
-}
-
 // The ways into the prelude, which it returns one function for.
 const (
 	jsName = iota
@@ -269,15 +246,13 @@ const (
 	jsThrown
 )
 
-// run makes an interpreter, runs the script in it and then way. It returns a status
-// like that of an export.
-func (s *script) run(ctx context.Context, in *sandbox.Instance, c *call, way uint64) (int32, error) {
-	e := newEngine(ctx, in)
-	enter, err := e.boot(s.name, c.js.prelude)
-	if err != nil {
+// run has the interpreter take a way into the prelude, after what it has not done
+// before. It returns a status like that of an export.
+func (s *script) run(e *engine, c *call, way uint64) (int32, error) {
+	if err := e.boot(s.name); err != nil {
 		return 0, err
 	}
-	err = s.follow(e, enter, way)
+	err := s.follow(e, way)
 	trap := &abi.Failure{Class: abi.ClassTrap}
 	switch {
 	case (err == nil || errors.Is(err, trap)) && e.exceeded():
@@ -297,28 +272,31 @@ func (s *script) run(ctx context.Context, in *sandbox.Instance, c *call, way uin
 	return 0, nil
 }
 
-// follow runs the script and, unless it throws, one way into the prelude, until
-// nothing is left to run.
-func (s *script) follow(e *engine, enter, way uint64) error {
-	if _, thrown, err := e.eval(s.name, []byte(s.text)); err != nil || thrown {
-		return either(err, s.report(e, enter, thrown))
+// follow runs the script, unless it has run, and if it does not throw one way into the
+// prelude, until nothing is left to run.
+func (s *script) follow(e *engine, way uint64) error {
+	if !e.loaded {
+		if _, thrown, err := e.eval(s.name, []byte(s.text)); err != nil || thrown {
+			return either(err, s.report(e, thrown))
+		}
+		e.loaded = true
 	}
-	if _, thrown, err := e.apply(enter, way, jsUndefined); err != nil || thrown {
-		return either(err, s.report(e, enter, thrown))
+	if _, thrown, err := e.apply(e.enter, way, jsUndefined); err != nil || thrown {
+		return either(err, s.report(e, thrown))
 	}
 	if _, thrown, err := e.eval(preludeName, []byte("0")); err != nil || thrown { // what promises wait for
-		return either(err, s.report(e, enter, thrown))
+		return either(err, s.report(e, thrown))
 	}
 	refused := e.in.OverMemory("ran out of it")
-	left, thrown, err := e.apply(enter, jsUnsettled, jsUndefined)
+	left, thrown, err := e.apply(e.enter, jsUnsettled, jsUndefined)
 	if left == jsNumber(1) { // what it waits for may have ended so
 		e.over = refused
 	}
-	return either(err, s.report(e, enter, thrown))
+	return either(err, s.report(e, thrown))
 }
 
 // report has the prelude say what was thrown.
-func (s *script) report(e *engine, enter uint64, thrown bool) error {
+func (s *script) report(e *engine, thrown bool) error {
 	if !thrown {
 		return nil
 	}
@@ -326,7 +304,7 @@ func (s *script) report(e *engine, enter uint64, thrown bool) error {
 	if err != nil {
 		return err
 	}
-	if _, again, err := e.apply(enter, jsThrown, value); err != nil || !again {
+	if _, again, err := e.apply(e.enter, jsThrown, value); err != nil || !again {
 		return err
 	}
 	return abi.Failf(abi.ClassGuest, "%s: it threw what cannot be shown", s.name)

@@ -29,8 +29,6 @@ func engineExports() []engineExport {
 		{"QJS_GetContext", funcType{Params: types(i32), Results: types(i32)}},
 		// (text, bytecode, its length, file, flags) -> options
 		{"QJS_CreateEvalOption", funcType{Params: types(i32, i32, i32, i32, i32), Results: types(i32)}},
-		// a pointer to length | pointer<<32, or 0
-		{"QJS_Compile2", funcType{Params: types(i32, i32), Results: types(i32)}},
 		{"QJS_Eval", funcType{Params: types(i32, i32), Results: types(i64)}},
 		// (context, function, this, count, values) -> value
 		{"QJS_Call", funcType{Params: types(i32, i64, i64, i32, i64), Results: types(i64)}},
@@ -69,12 +67,18 @@ const (
 	jsStrict = 1 << 3
 )
 
+// interpreter is where an engine is in the memory of its instance.
+type interpreter struct {
+	handle   uint64 // of its context; 0 if there is none yet
+	stackEnd uint32 // where the stack that it was given ends
+	enter    uint64 // the way into the prelude
+	loaded   bool   // the script has run
+}
+
 // engine is an interpreter in an instance.
 type engine struct {
-	in     *sandbox.Instance
-	handle uint64 // of its context
-	// stackEnd is where the stack that it was given ends.
-	stackEnd uint32
+	interpreter
+	in *sandbox.Instance
 	// over is set if memory was refused and then an exception left the script.
 	over *abi.Failure
 	// call calls an export and returns its result, if it has one.
@@ -82,8 +86,8 @@ type engine struct {
 }
 
 // newEngine calls the engine in an instance from outside.
-func newEngine(ctx context.Context, in *sandbox.Instance) *engine {
-	return &engine{in: in, call: func(export string, args ...uint64) (uint64, error) {
+func newEngine(ctx context.Context, in *sandbox.Instance, at interpreter) *engine {
+	return &engine{interpreter: at, in: in, call: func(export string, args ...uint64) (uint64, error) {
 		results, err := in.Call(ctx, export, args...)
 		return first(results), err
 	}}
@@ -116,32 +120,31 @@ func (e *engine) open() error {
 	return err
 }
 
-// boot makes an interpreter, with the prelude, for the script of that name. It
-// returns the way into the prelude, which is compiled unless compiled is nil.
-func (e *engine) boot(name string, compiled []byte) (enter uint64, err error) {
+// boot makes an interpreter, with the prelude, for the script of that name, unless
+// there is one.
+func (e *engine) boot(name string) error {
+	if e.handle != 0 {
+		return nil
+	}
 	if err := e.open(); err != nil {
-		return 0, err
+		return err
 	}
 	door, err := e.call("QJS_CreateFunctionProxy", e.handle, 0, 0, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	options, err := e.options(preludeName, prelude, compiled)
-	if err != nil {
-		return 0, err
-	}
-	around, thrown, err := e.value("QJS_Eval", e.handle, options)
+	around, thrown, err := e.eval(preludeName, prelude)
 	if err != nil || thrown {
-		return 0, either(err, e.broken("the prelude did not run"))
+		return either(err, e.broken("the prelude did not run"))
 	}
-	if enter, thrown, err = e.apply(around, door); err != nil || thrown {
-		return 0, either(err, e.broken("the prelude did not run"))
+	if e.enter, thrown, err = e.apply(around, door); err != nil || thrown {
+		return either(err, e.broken("the prelude did not run"))
 	}
 	file := e.newString([]byte(name))
-	if _, thrown, err = e.apply(enter, jsName, file); err != nil || thrown {
-		return 0, either(err, e.broken("the prelude did not run"))
+	if _, thrown, err = e.apply(e.enter, jsName, file); err != nil || thrown {
+		return either(err, e.broken("the prelude did not run"))
 	}
-	return enter, nil
+	return nil
 }
 
 // moveStack gives the engine a larger stack, with something at its end that is there
@@ -179,63 +182,20 @@ func (e *engine) broken(what string) error {
 // eval runs code as a script, and what it leaves to run, and returns its value;
 // thrown says that there is an exception instead.
 func (e *engine) eval(name string, code []byte) (value uint64, thrown bool, err error) {
-	options, err := e.options(name, code, nil)
+	text, err := e.put(code)
 	if err != nil {
 		return 0, false, err
 	}
-	return e.value("QJS_Eval", e.handle, options)
-}
-
-// options are those of code, or of what it was compiled to if that is not nil.
-func (e *engine) options(name string, code, compiled []byte) (uint64, error) {
-	if compiled != nil {
-		code = compiled
-	}
-	at, err := e.put(code)
-	if err != nil {
-		return 0, err
-	}
 	file, err := e.put([]byte(name))
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	text, bytecode, size := at, uint64(0), uint64(0)
-	if compiled != nil {
-		text, bytecode, size = 0, at, uint64(len(compiled))
-	}
-	options, err := e.call32("QJS_CreateEvalOption", text, bytecode, size, file, jsStrict)
+	options, err := e.call32("QJS_CreateEvalOption", text, 0, 0, file, jsStrict)
 	if err != nil || options == 0 {
-		return 0, either(err, e.noMemory())
+		return 0, false, either(err, e.noMemory())
 	}
-	return options, nil
+	return e.value("QJS_Eval", e.handle, options)
 }
-
-// compile returns what an interpreter makes of code before it runs it.
-func (e *engine) compile(name string, code []byte) ([]byte, error) {
-	if err := e.open(); err != nil {
-		return nil, err
-	}
-	options, err := e.options(name, code, nil)
-	if err != nil {
-		return nil, err
-	}
-	at, err := e.call32("QJS_Compile2", e.handle, options)
-	if err != nil || at == 0 {
-		return nil, either(err, e.broken("it does not compile the prelude"))
-	}
-	found, ok := e.span(at)
-	if !ok || found.len > maxCompiled {
-		return nil, e.broken("it compiles the prelude to nothing that can be read")
-	}
-	compiled, ok := e.in.Read(found.ptr, found.len)
-	if !ok {
-		return nil, e.broken("it compiles the prelude to nothing that can be read")
-	}
-	return compiled, nil
-}
-
-// maxCompiled bounds what a prelude is compiled to.
-const maxCompiled = 1 << 20
 
 // span reads a length and a pointer.
 func (e *engine) span(at uint64) (span32, bool) {

@@ -39,18 +39,8 @@ func jsEngine(t testing.TB) []byte {
 	return engine
 }
 
-// jsLoaded is an engine with some script, which is compiled once: that is slow.
-var jsLoaded = sync.OnceValues(func() (*Guest, error) {
-	engine, err := os.ReadFile(jsFile())
-	if err != nil {
-		return nil, err
-	}
-	wasm, err := WithScript(engine, "tool.js", "0")
-	if err != nil {
-		return nil, err
-	}
-	return Load(context.Background(), wasm, Options{Limits: abi.Limits{MemoryBytes: 16 << 20, Fuel: jsFuel}})
-})
+// jsCache is where the engine's code is kept once it was compiled: that is slow.
+var jsCache = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "hutch-js-") })
 
 // jsFuel is what the guests of tests may burn.
 const jsFuel = 3_000_000_000
@@ -58,15 +48,23 @@ const jsFuel = 3_000_000_000
 // jsGuest is a guest with a script that is called tool.js.
 func jsGuest(t testing.TB, text string) *Guest {
 	t.Helper()
-	jsEngine(t)
-	loaded, err := jsLoaded()
+	wasm, err := WithScript(jsEngine(t), "tool.js", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Guest{kind: JS, prelude: loaded.prelude, module: loaded.module, limits: loaded.limits, logger: loaded.logger}
-	if g.script, err = parseScript([]byte("tool.js\n" + text)); err != nil {
+	folder, err := jsCache()
+	if err != nil {
 		t.Fatal(err)
 	}
+	g, err := Load(t.Context(), wasm, Options{CacheDir: folder, Limits: abi.Limits{MemoryBytes: 16 << 20, Fuel: jsFuel}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 	return g
 }
 
@@ -375,21 +373,56 @@ func TestJSHost(t *testing.T) {
 	}
 }
 
-// The prelude is the same compiled and not, and the first call pays as any other.
-func TestJSPreludeIsCompiled(t *testing.T) {
-	g := jsGuest(t, running(`return String(new Error("x").stack);`))
-	g.prelude = &compiledPrelude{}
-	out, first, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"})
-	if err != nil || g.prelude.code == nil {
-		t.Fatalf("%v, %d bytes", err, len(g.prelude.code))
+// Each call draws other random numbers, whatever state it begins in.
+func TestJSRandomNumbers(t *testing.T) {
+	for name, g := range map[string]*Guest{
+		"drawn in the call":  jsGuest(t, running("return String(Math.random());")),
+		"drawn at the start": jsGuest(t, "const drawn = Math.random();"+running("return String(drawn);")),
+	} {
+		seen := map[string]bool{}
+		for range 5 {
+			got := answer(t, g, abi.Invocation{Tool: "t"})
+			if seen[got] || !strings.HasPrefix(got, `{"content":[{"type":"text","text":"0.`) {
+				t.Errorf("%s: %s", name, got)
+			}
+			seen[got] = true
+		}
 	}
-	if _, again, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"}); err != nil || first.Fuel != again.Fuel {
-		t.Errorf("burned %d, then %d; %v", first.Fuel, again.Fuel, err)
+	g := jsGuest(t, running(`
+		let sum = 0, least = 1, most = 0;
+		for (let i = 0; i < 10000; i++) { const r = Math.random(); sum += r; least = Math.min(least, r); most = Math.max(most, r); }
+		return [sum > 4800 && sum < 5200, least >= 0 && least < 0.01, most < 1 && most > 0.99].join();`))
+	if got := answer(t, g, abi.Invocation{Tool: "t"}); got != jsText("true,true,true") {
+		t.Error(got)
 	}
-	g.prelude = &compiledPrelude{known: true}
-	plain, slow, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"})
-	if err != nil || string(plain) != string(out) || slow.Fuel < 2*first.Fuel {
-		t.Errorf("%v: %s\nand compiled %s\nburned %d and %d", err, plain, out, slow.Fuel, first.Fuel)
+}
+
+// Calls begin behind the script, or if it asks for what belongs to a call before it.
+func TestJSBeginnings(t *testing.T) {
+	const anew, random = "it asks for configuration or the host while it describes itself", "Math.random();"
+	for text, want := range map[string]string{
+		"":                                 "",
+		`config_get("a");`:                 anew,
+		`try { kv.get("a"); } catch {}`:    anew,
+		`console.log("starting");`:         anew,
+		"Math.random();":                   anew,
+		"Promise.resolve().then(() => 1);": "",
+	} {
+		g := jsGuest(t, text+"let n = 0;"+running("return String(++n);"))
+		var fuel []int64
+		for range 3 {
+			out, usage, err := g.Call(t.Context(), 1, abi.Invocation{Tool: "t"})
+			if err != nil || string(out) != jsText("1") || usage.Anew != want {
+				t.Errorf("%s: %s, %v, anew %q", text, out, err, usage.Anew)
+			}
+			fuel = append(fuel, usage.Fuel)
+		}
+		if b := g.begun.Load(); b == nil || b.kept == nil || b.at.handle == 0 || b.at.loaded != (want == "") {
+			t.Errorf("%s: %+v", text, b)
+		}
+		if drawn := text == random; !drawn && (fuel[0] != fuel[1] || fuel[1] != fuel[2]) {
+			t.Errorf("%s: the same call burned %d", text, fuel)
+		}
 	}
 }
 
@@ -435,8 +468,8 @@ func TestJSDoor(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	e := newEngine(t.Context(), instance)
-	if _, err := e.boot("tool.js", nil); err != nil {
+	e := newEngine(t.Context(), instance, interpreter{})
+	if err := e.boot("tool.js"); err != nil {
 		t.Fatal(err)
 	}
 	text := e.newString([]byte("0123456789a"))

@@ -6,7 +6,7 @@
 	"use strict";
 
 	// What the host is asked for, and which operations are gated: js.go has the same.
-	const INPUT = 0, OUTPUT = 1, LOG = 2, PROGRESS = 3, CONFIG = 4, ASK = 5;
+	const INPUT = 0, OUTPUT = 1, LOG = 2, PROGRESS = 3, CONFIG = 4, ASK = 5, RANDOM = 6;
 	const HTTP = 0, KV_GET = 1, KV_SET = 2, KV_DELETE = 3;
 	// What an output is.
 	const DONE = 0, FAILED = 1, NO_MEMORY = 2;
@@ -131,6 +131,27 @@
 		if (total) report.total = +total;
 		if (message) report.message = text(message);
 		host(PROGRESS, json(report, "progress"), 0, 0); // nobody listens, or too often: no tool fails for that
+	}
+
+	// ----- random numbers
+
+	// The engine's own begin the same in each call: a call begins in a state that was
+	// kept. These are sfc32, which the host seeds when the first one is drawn.
+	let a, b, c, n;
+	function draw() {
+		const drawn = (((a + b) | 0) + n) | 0;
+		n = (n + 1) | 0;
+		a = b ^ (b >>> 9);
+		b = (c + (c << 3)) | 0;
+		c = (((c << 21) | (c >>> 11)) + drawn) | 0;
+		return drawn >>> 0;
+	}
+	function random() {
+		if (n === undefined) {
+			const seed = () => host(RANDOM, "", 0, 0);
+			a = seed(), b = seed(), c = seed(), n = seed();
+		}
+		return ((draw() >>> 5) * 0x4000000 + (draw() >>> 6)) / 0x20000000000000;
 	}
 
 	// ----- bytes
@@ -440,6 +461,8 @@
 	})) {
 		Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
 	}
+
+	Object.defineProperty(Math, "random", { value: random, writable: true, configurable: true, enumerable: false });
 
 	const ways = [
 		(name) => { file = name; },

@@ -58,6 +58,9 @@ func (r randomReader) Read(b []byte) (int, error) {
 	return rand.Read(b)
 }
 
+// Random fills b, of at most 64 KiB, as the guest's own random numbers are made.
+func (in *Instance) Random(b []byte) { _, _ = randomReader{in}.Read(b) } // it never fails
+
 // lineWriter cuts what a guest prints into lines, keeping no more of one than
 // most.
 type lineWriter struct {
