@@ -56,9 +56,9 @@ func (r *report) markdown() string {
 	var b strings.Builder
 	r.writeTable(&b, r.cells())
 	for _, why := range r.Left {
-		fmt.Fprintf(&b, "- %s\n", why)
+		fmt.Fprintf(&b, "- %s\n", folded(why, "  "))
 	}
-	fmt.Fprintf(&b, "- %s\n\n", r.summary())
+	fmt.Fprintf(&b, "- %s\n\n", folded(r.summary(), "  "))
 	return b.String()
 }
 
@@ -77,7 +77,7 @@ func (r *report) brief() string {
 }
 
 func (r *report) writeTable(b *strings.Builder, lines [][]string) {
-	fmt.Fprintf(b, "\n%s.\n\n", r.about())
+	fmt.Fprintf(b, "\n%s.\n\n", folded(r.about(), ""))
 	for i, line := range lines {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(line, " | "))
 		if i == 0 {
@@ -85,4 +85,27 @@ func (r *report) writeTable(b *strings.Builder, lines [][]string) {
 		}
 	}
 	b.WriteString("\n")
+}
+
+// lineBytes is how long lines of text in a document are, at most.
+const lineBytes = 88
+
+// folded breaks a text into lines, of which all but the first are indented.
+func folded(text, indent string) string {
+	var b strings.Builder
+	column := len(indent)
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > lineBytes:
+			b.WriteString("\n" + indent)
+			column = len(indent)
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
 }
