@@ -62,7 +62,7 @@ func refuel(ctx context.Context, stack []uint64) {
 	stack[0] = uint64(in.refuel(ctx, int64(stack[0])))
 }
 
-// refuel takes what is left of a slice, which is below zero, and returns the next
+// refuel takes back what is left of a slice, below zero or not, and returns the next
 // one. It does not return if there is none to be had.
 func (in *Instance) refuel(ctx context.Context, fuel int64) int64 {
 	m := &in.meter

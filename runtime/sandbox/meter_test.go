@@ -78,6 +78,70 @@ func TestCancelledGuestsEnd(t *testing.T) {
 	}
 }
 
+// expiring is a context whose deadline is over once it was asked for that often.
+type expiring struct {
+	context.Context
+	asks int
+}
+
+func (c *expiring) Err() error {
+	if c.asks--; c.asks < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// ranges is a module that works on all of its memory, after it grew by some pages.
+func ranges() []byte {
+	b, name := wasmbintest.Hex, wasmbintest.Name
+	data := make([]byte, 3<<20)
+	data[0], data[len(data)-1] = 1, 1
+	return wasmbintest.Module(
+		wasmbintest.Section(1, b("01 60 01 7f 00")), wasmbintest.Section(3, b("03 00 00 00")), wasmbintest.Section(5, b("01 00 01")),
+		wasmbintest.Section(7, b("03"), name("fill"), b("00 00"), name("copy"), b("00 01"), name("init"), b("00 02")),
+		wasmbintest.Section(12, b("01")),
+		wasmbintest.Section(10, b("03"),
+			wasmbintest.Func(b("00"), b("2000 4000 1a 4100 4101 3f00 4110 74 fc0b00")),
+			wasmbintest.Func(b("00"), b("2000 4000 1a 4101 4100 3f00 4110 74 4101 6b fc0a0000")),
+			wasmbintest.Func(b("00"), b("2000 4000 1a 4100 4100"), b("41"), wasmbintest.Int(len(data)), b("fc080000"))),
+		wasmbintest.Section(11, b("01 01"), wasmbintest.Uint(len(data)), data))
+}
+
+// E01: an instruction that works on a gigabyte, which the system has yet to find, ends
+// when its call does. Of the megabytes it was to write it has written few.
+func TestE01_BulkOperationsEndAtTheirDeadline(t *testing.T) {
+	for _, tt := range []struct {
+		export string
+		pages  uint64
+		asks   int // for what is charged at once, and for a chunk
+	}{{"fill", 16<<10 - 2, 3}, {"copy", 16<<10 - 2, 3}, {"init", 99, 1}} {
+		t.Run(tt.export, func(t *testing.T) {
+			both(t, func(t *testing.T, o Options) {
+				o.Limits = abi.Limits{MemoryBytes: 1 << 30, Fuel: 1 << 60}
+				in, err := compiled(t, ranges(), o).Instantiate(t.Context(), Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer closed(t, in)
+				_, err = in.Call(&expiring{t.Context(), tt.asks}, tt.export, tt.pages)
+				if got := errorText(err); got != "timeout: the time for this call is over" {
+					t.Fatal(got)
+				}
+				memory := in.bytes()
+				if len(memory) != int(tt.pages+1)*abi.PageBytes {
+					t.Fatalf("%d bytes of memory", len(memory))
+				}
+				if last := len(memory) - 1; tt.export == "fill" && (memory[last] != 1 || memory[last-4<<20] != 0) {
+					t.Error("it was not filled to where it ended")
+				}
+				if memory[0] != 0 {
+					t.Error("it went on")
+				}
+			})
+		})
+	}
+}
+
 // A guest that computes lets a collection through.
 func TestCollectionsDoNotWaitForGuests(t *testing.T) {
 	m := compiled(t, mod{Do: steps(dialecttest.Exponential())}.Bytes(), Options{Limits: abi.Limits{Fuel: 1 << 60}})

@@ -180,13 +180,6 @@ func (r *rewriter) busy() {
 
 func (r *rewriter) growMemory(_ *walker, at span, _ uint32) { r.bulk(at, chargePages) }
 
-func (r *rewriter) moveBytes(_ *walker, at span, _ uint32) { r.bulk(at, chargeBytes) }
-
-func (r *rewriter) initMemory(_ *walker, at span, _ uint32) {
-	r.usesData = true
-	r.bulk(at, chargeBytes)
-}
-
 func (r *rewriter) moveEntries(_ *walker, at span, _ uint32) {
 	r.out.ChangesTables = true
 	r.bulk(at, chargeEntries)

@@ -22,7 +22,8 @@ const (
 	MemoryExport = ReservedPrefix + "memory"
 	// MeterModule and MeterFunction are the one import that is added, of type
 	// [MeterType]. It gets what FuelExport and StackExport are, one of which is
-	// negative, and returns what fuel is to be, or does not return.
+	// negative unless a long operation on memory asks, and returns what fuel is to
+	// be, or does not return.
 	MeterModule   = "hutch:meter"
 	MeterFunction = "tick"
 )
@@ -91,7 +92,8 @@ func (m *Module) Reserved() error {
 // its instructions when it is entered and for those of a loop on each turn; what
 // works on ranges of memory or tables charges by their length as well, and calls
 // take from the stack what they give back when they return. Where fuel or stack
-// falls below zero the host is asked (see [MeterFunction]).
+// falls below zero the host is asked (see [MeterFunction]), and after each MiB that
+// one instruction fills, copies or initialises.
 //
 // It also exports memory, tables and mutable globals, gives each table a maximum,
 // and merges data segments. Results and traps are those of the module. What is

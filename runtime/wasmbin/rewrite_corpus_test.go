@@ -88,6 +88,7 @@ type world struct {
 	module  api.Module
 	slice   int64
 	spent   int64
+	asked   int
 }
 
 func newWorld(t *testing.T, config wazero.RuntimeConfig) *world {
@@ -108,6 +109,7 @@ func newWorld(t *testing.T, config wazero.RuntimeConfig) *world {
 			}
 			w.spent -= int64(stack[0]) // it was used, and more than there was
 			w.spent += w.slice
+			w.asked++
 			stack[0] = uint64(w.slice)
 		}), []api.ValueType{i64, i64}, []api.ValueType{i64}).Export(wasmbin.MeterFunction).Instantiate(ctx)
 	if err != nil {

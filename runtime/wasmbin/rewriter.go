@@ -87,6 +87,15 @@ func (r *rewriter) mutable(index int, t ValueType) {
 
 func (r *rewriter) changeTable(*walker, span, uint32) { r.out.ChangesTables = true }
 
+func (r *rewriter) fillMemory(_ *walker, at span, _ uint32) { r.bulk(at, fillMemory) }
+
+func (r *rewriter) copyMemory(_ *walker, at span, _ uint32) { r.bulk(at, copyMemory) }
+
+func (r *rewriter) initMemory(_ *walker, at span, _ uint32) {
+	r.usesData = true
+	r.bulk(at, initMemory)
+}
+
 func (r *rewriter) dropData(*walker, span, uint32) { r.out.DropsData, r.usesData = true, true }
 
 // segment is a data segment.
