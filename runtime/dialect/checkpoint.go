@@ -173,7 +173,7 @@ func (g *Guest) start(ctx context.Context, all bool) (*beginning, error) {
 func (g *Guest) prepare(ctx context.Context, in *sandbox.Instance, c *call, all bool) (at interpreter, err error) {
 	switch g.kind {
 	case Hutch:
-		_, err = in.Call(ctx, "describe")
+		return interpreter{}, describe(ctx, in)
 	case JS:
 		e := newEngine(ctx, in, interpreter{})
 		if !all {
@@ -187,4 +187,19 @@ func (g *Guest) prepare(ctx context.Context, in *sandbox.Instance, c *call, all 
 		return e.interpreter, err
 	}
 	return interpreter{}, err
+}
+
+// describe has a guest describe itself. One that fails at that, or gets on without the
+// memory it wanted, is in a state in which no call would begin anew.
+func describe(ctx context.Context, in *sandbox.Instance) error {
+	results, err := in.Call(ctx, "describe")
+	switch {
+	case err != nil:
+		return err
+	case uint32(first(results)) != 0:
+		return &sandbox.NotCovered{Reason: "it fails to describe itself"}
+	case in.OverMemory("describes itself") != nil:
+		return &sandbox.NotCovered{Reason: "it is refused memory while it describes itself"}
+	}
+	return nil
 }

@@ -59,7 +59,8 @@ func tabled() []byte {
 // What begins each call in a kept state, what does not, and why.
 func TestWhatStartsAnew(t *testing.T) {
 	asks := steps(dialecttest.Op(abi.OpKVGet, 1, `{"key":"a"}`))
-	half := uint32(abi.Limits{}.WithDefaults().MemoryBytes / abi.PageBytes / 2)
+	most := int(abi.Limits{}.WithDefaults().MemoryBytes / abi.PageBytes)
+	rest := most - firstPages(t, mod{}.Bytes())
 	for _, tt := range []struct {
 		name, anew string
 		wasm       []byte
@@ -73,7 +74,14 @@ func TestWhatStartsAnew(t *testing.T) {
 		{"start asks", "it asks for what belongs to a call while it starts", mod{Start: asks}.Bytes()},
 		{"describing asks", "it asks for configuration or the host while it describes itself", mod{Describe: asks}.Bytes()},
 		{"describing is configured", "it asks for configuration or the host while it describes itself", mod{Describe: steps(dialecttest.Config("city"))}.Bytes()},
-		{"describing grows", "it takes more than half of its memory to describe itself", mod{Describe: steps(dialecttest.Grow(int(half)))}.Bytes()},
+		{"describing grows", "it takes more than half of its memory to describe itself", mod{Describe: steps(dialecttest.Grow(most / 2))}.Bytes()},
+		{"describing grows to a page less than may be", "it takes more than half of its memory to describe itself", mod{Describe: steps(dialecttest.Grow(rest - 1))}.Bytes()},
+		{"describing grows to what may be", "it takes more than half of its memory to describe itself", mod{Describe: steps(dialecttest.Grow(rest))}.Bytes()},
+		{"describing grows to a page more", "it fails to describe itself", mod{Describe: steps(dialecttest.Grow(rest + 1))}.Bytes()},
+		{"describing gets on without a page more", "it is refused memory while it describes itself", mod{Describe: steps(dialecttest.GrowInVain(rest + 1))}.Bytes()},
+		{"describing grows to a page more, or traps", "it does not start without what a call is given", mod{Describe: steps(dialecttest.GrowOrTrap(rest + 1))}.Bytes()},
+		{"describing fails", "it fails to describe itself", mod{Describe: steps(dialecttest.Fail(-1, "no"))}.Bytes()},
+		{"_initialize grows to what may be", "", mod{Initialize: steps(dialecttest.GrowInVain(rest))}.Bytes()},
 		{"_initialize traps", "it does not start without what a call is given", mod{Initialize: steps(dialecttest.Trap())}.Bytes()},
 		{"describing traps", "it does not start without what a call is given", mod{Describe: steps(dialecttest.Trap())}.Bytes()},
 		{"a descriptor", "it changes its descriptors while it starts", mod{Initialize: steps(dialecttest.Import("wasi_snapshot_preview1", "fd_close", "i", "i", 2))}.Bytes()},
@@ -100,6 +108,16 @@ func TestWhatStartsAnew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// firstPages is how many pages of memory a module starts with.
+func firstPages(t *testing.T, wasm []byte) int {
+	t.Helper()
+	m, err := wasmbin.Check(wasm, wasmbin.Budget{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(m.Memory.Min)
 }
 
 func TestAnewSaysWhatBytesTell(t *testing.T) {
