@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // 10,000 calls, of which some write every page and some trap, leave the process as
@@ -44,6 +48,7 @@ func TestE21_CallsLeaveNoMemory(t *testing.T) {
 func TestManyPagesAreGivenBack(t *testing.T) {
 	c := checkpointed(t, compiled(t, scribbler(), paged(t, Options{})), scribbled)
 	in := leased(t, c)
+	bytes.Count(c.image.bytes, []byte{1}) // what was read of the image is resident too
 	before := residentPages(t)
 	if _, err := in.Call(t.Context(), "fill", 1); err != nil {
 		t.Fatal(err)
@@ -57,6 +62,49 @@ func TestManyPagesAreGivenBack(t *testing.T) {
 		t.Errorf("%d of %d pages were resident after a call, %d after it was undone", written, pages, left)
 	}
 	closed(t, in)
+}
+
+// Once an image was made nobody changes it: not by the file, by a mapping of it, old or
+// new, nor by making it another size.
+func TestImagesAreSealed(t *testing.T) {
+	probe, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(probe) //nolint:errcheck // it is empty
+	if _, err := unix.FcntlInt(uintptr(probe), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE); err != nil {
+		t.Skip("this system has no such seal:", err)
+	}
+	options := paged(t, Options{})
+	c := checkpointed(t, compiled(t, scribbler(), options), scribbled)
+	pages := options.Pages
+	for what, change := range map[string]func() error{
+		"written": func() error { _, err := unix.Pwrite(pages.file, []byte{1}, 0); return err },
+		"mapped": func() error {
+			_, err := unix.Mmap(pages.file, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+			return err
+		},
+		"made writable": func() error { return unix.Mprotect(pages.kept, unix.PROT_READ|unix.PROT_WRITE) },
+		"punched": func() error {
+			return unix.Fallocate(pages.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 1<<16)
+		},
+		"cut": func() error { return unix.Ftruncate(pages.file, 0) },
+		"unsealed": func() error {
+			_, err := unix.FcntlInt(uintptr(pages.file), unix.F_ADD_SEALS, unix.F_SEAL_EXEC)
+			return err
+		},
+	} {
+		if err := change(); !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EACCES) {
+			t.Errorf("the image can be %s: %v", what, err)
+		}
+	}
+	if pages.filled != nil {
+		t.Error("the image is mapped to be written")
+	}
+	if _, err := pages.keep(c.image.bytes); err == nil {
+		t.Error("a second image was made")
+	}
+	closed(t, leased(t, c))
 }
 
 // residentPages returns how much memory the process has, in pages.

@@ -13,9 +13,13 @@ import (
 // Pages asks the system which pages of memory a call changed. An image lies in a
 // file that has no name; memories are private mappings of it, and a page that was
 // written to is no longer the file's. It serves one module.
+//
+// The file can be written through one mapping only, which is there before the file is
+// sealed and is gone once it holds the image. So nobody changes an image that was made.
 type Pages struct {
 	file, pagemap int
 	page          int    // bytes
+	filled        []byte // the file, mapped to be written; nil once it holds the image
 	kept          []byte // the image, mapped to be read
 }
 
@@ -31,7 +35,10 @@ func OpenPages(most int64) (*Pages, error) {
 	// It takes room where it is written. A file that got shorter would end the process.
 	err = unix.Ftruncate(file, most)
 	if err == nil {
-		_, err = unix.FcntlInt(uintptr(file), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW)
+		p.filled, err = unix.Mmap(file, 0, int(most), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err == nil {
+		err = seal(file)
 	}
 	if err == nil {
 		p.pagemap, err = unix.Open("/proc/self/pagemap", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -40,6 +47,17 @@ func OpenPages(most int64) (*Pages, error) {
 		return nil, errors.Join(fmt.Errorf("file for an image: %w", err), p.Close())
 	}
 	return p, nil
+}
+
+// seal lets a file have no other size, and be written through no other mapping than it
+// has, nor in any other way. Systems before Linux 5.1 know but the former.
+func seal(file int) error {
+	const size = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	_, err := unix.FcntlInt(uintptr(file), unix.F_ADD_SEALS, size|unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		_, err = unix.FcntlInt(uintptr(file), unix.F_ADD_SEALS, size|unix.F_SEAL_SEAL)
+	}
+	return err
 }
 
 // Descriptor is what is read at an offset.
@@ -51,24 +69,32 @@ func (p *Pages) Close() error {
 	if p.pagemap >= 0 {
 		err = errors.Join(err, unix.Close(p.pagemap))
 	}
-	if p.kept != nil {
-		err = errors.Join(err, unix.Munmap(p.kept))
-	}
-	return err
+	return errors.Join(err, unmap(p.filled), unmap(p.kept))
 }
 
-// keep copies a memory into the file and returns it as it lies there.
+func unmap(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return unix.Munmap(b)
+}
+
+// keep copies a memory into the file, once, and returns it as it lies there.
 func (p *Pages) keep(memory []byte) ([]byte, error) {
-	kept, err := unix.Mmap(p.file, 0, len(memory), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	if len(memory) > len(p.filled) {
+		return nil, fmt.Errorf("keep an image: %d bytes, at most %d", len(memory), len(p.filled))
+	}
+	restoreChanged(p.filled[:len(memory)], memory) // zeros take no room
+	filled := p.filled
+	p.filled = nil
+	if err := unix.Munmap(filled); err != nil {
+		return nil, fmt.Errorf("close an image: %w", err)
+	}
+	var err error
+	if p.kept, err = unix.Mmap(p.file, 0, len(memory), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return nil, fmt.Errorf("map an image: %w", err)
 	}
-	p.kept = kept
-	restoreChanged(kept, memory) // zeros take no room
-	if err := unix.Mprotect(kept, unix.PROT_READ); err != nil {
-		return nil, fmt.Errorf("protect an image: %w", err)
-	}
-	return kept, nil
+	return p.kept, nil
 }
 
 // cover maps the file in the place of a memory.
