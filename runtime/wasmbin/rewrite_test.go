@@ -249,10 +249,11 @@ func TestRewriteLeavesNothingToName(t *testing.T) {
 func spent(t *testing.T, wasm []byte, config wazero.RuntimeConfig) int64 {
 	t.Helper()
 	w := newWorld(t, config)
-	if trap := w.start(t, rewritten(t, check(t, wasm)).Wasm); trap != "" {
+	m, trap := w.start(t, rewritten(t, check(t, wasm)).Wasm, "")
+	if trap != "" {
 		t.Fatal(trap)
 	}
-	if r, ok := w.call(t, "f", nil); !ok || r.trap != "" {
+	if r, ok := w.call(t, m, "f", nil); !ok || r.trap != "" {
 		t.Fatalf("%v %v", r, ok)
 	}
 	return w.used()
