@@ -35,12 +35,7 @@ func (w *walker) importSection() {
 	n := w.vectorOf("imports", w.budget.Imports)
 	w.Imports = make([]Import, 0, n)
 	for i := 0; i < n && w.enter("import", i); i++ {
-		start := w.pos
-		module := w.name()
-		if w.rewriting != nil {
-			w.rewriting.importModule(span{start, w.pos}, string(module))
-		}
-		name := w.name()
+		module, name := w.name(), w.name()
 		switch k := Kind(w.byte()); k {
 		case Function:
 		case tag:

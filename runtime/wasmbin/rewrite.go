@@ -49,8 +49,6 @@ type Rewriting struct {
 	// StackUnits is how much of the stack calls within each other may take.
 	// Default 2 Mi, which is 16 MiB or so.
 	StackUnits int64
-	// Rename maps modules that functions are imported from to other names.
-	Rename map[string]string
 }
 
 // Rewritten is a module with what was added, and what a copy of its state needs
@@ -105,7 +103,7 @@ func (m *Module) Rewrite(o Rewriting) (*Rewritten, error) {
 		return nil, err
 	}
 	orDefault(&o.StackUnits, 2<<20)
-	r := &rewriter{raw: m.raw, rename: o.Rename, imports: uint32(len(m.Imports)), module: m, types: map[string]int{}}
+	r := &rewriter{raw: m.raw, imports: uint32(len(m.Imports)), module: m, types: map[string]int{}}
 	r.bodies = make([]byte, 0, len(m.raw)) // most of what there is
 	r.prepare(o.StackUnits)
 	if _, err := traverse(m.raw, m.budget, r); err != nil { // it was checked

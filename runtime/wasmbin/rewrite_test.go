@@ -153,16 +153,6 @@ func TestRewriteNumbersFunctionsAnew(t *testing.T) {
 	}
 }
 
-func TestRewriteRenamesImports(t *testing.T) {
-	out, err := check(t, numbered()).Rewrite(wasmbin.Rewriting{Rename: map[string]string{"spectest": "our own", "print": "no module"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := sections(t, out.Wasm)[2], join(x("02"), name("our own"), name("print"), x("00 00")); !bytes.HasPrefix(got, want) {
-		t.Errorf("imports %x, want first %x", got, want)
-	}
-}
-
 func TestRewriteMergesSegments(t *testing.T) {
 	far := x("00 4187040b 01 63") // at 519, 517 behind what ends at 2
 	tests := []struct {

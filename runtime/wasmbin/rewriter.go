@@ -6,7 +6,6 @@ import "encoding/binary"
 type rewriter struct {
 	raw     []byte
 	module  *Module // what is being rewritten
-	rename  map[string]string
 	imports uint32
 	out     Rewritten
 
@@ -62,12 +61,6 @@ func (r *rewriter) apply(b []byte, s span) []byte {
 func (r *rewriter) function(at span, index uint32) {
 	if index >= r.imports {
 		r.edit(at, appendUint(nil, int(index)+1))
-	}
-}
-
-func (r *rewriter) importModule(at span, name string) {
-	if other, ok := r.rename[name]; ok {
-		r.edit(at, nameBytes(other))
 	}
 }
 
