@@ -208,6 +208,7 @@ func TestFetchIsBounded(t *testing.T) {
 // rewrites the file between our steps (F05).
 func TestF05_StoredBytesAreTheHashedBytes(t *testing.T) {
 	b := openBlobs(t)
+	w := New(nil, Options{Blobs: b, MaxBytes: 1 << 20})
 	path := filepath.Join(t.TempDir(), "x.wasm")
 	versions := [2][]byte{bytes.Repeat([]byte("a"), 300<<10), bytes.Repeat([]byte("b"), 300<<10)}
 	write(t, path, string(versions[0]))
@@ -235,7 +236,7 @@ func TestF05_StoredBytesAreTheHashedBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if digest, err := store(b, f, fi, 1<<20); err == nil {
+		if digest, err := w.store(f, fi); err == nil {
 			if _, err := b.Fetch(digest); err != nil {
 				t.Error(err)
 			}

@@ -28,6 +28,9 @@ var (
 	errBadUTF8  = errors.New("file name is not valid UTF-8, rename it")
 	// errMoving is never shown: the file is still being written.
 	errMoving = errors.New("changed while it was read")
+	// errUnknown is never shown: the file may still be written, and was not read
+	// before as it is.
+	errUnknown = errors.New("not known yet")
 )
 
 // isModule reports whether a file of this name is meant to be loaded. Editors
@@ -115,6 +118,13 @@ func settled(fi, before fs.FileInfo, seen, now time.Time, stable time.Duration) 
 	return before != nil && same(fi, before) && now.Sub(seen) >= stable
 }
 
+// arrived reports whether nothing was written to a file since it was renamed, or
+// given its times or mode: it is whole if its bytes are known ones. Where there is
+// no telling, no file has.
+func arrived(fi fs.FileInfo) bool {
+	return fi.Size() > 0 && changedAt(fi).After(fi.ModTime())
+}
+
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -128,17 +138,17 @@ func same(a, b fs.FileInfo) bool {
 		changedAt(a).Equal(changedAt(b))
 }
 
-// store puts an open file's bytes into blobs. Bytes that are there already are
+// store puts an open file's bytes into the blobs. Bytes that are there already are
 // only hashed; new ones are hashed as they are copied, so that the digest is
 // that of the bytes kept.
-func store(blobs *Blobs, f *os.File, fi fs.FileInfo, limit int64) (string, error) {
-	if fi.Size() > limit {
-		return "", fmt.Errorf("%d bytes, at most %d", fi.Size(), limit)
+func (w *Watcher) store(f *os.File, fi fs.FileInfo) (string, error) {
+	if fi.Size() > w.o.MaxBytes {
+		return "", fmt.Errorf("%d bytes, at most %d", fi.Size(), w.o.MaxBytes)
 	}
-	digest, size, err := hashTo(io.Discard, f, limit)
-	if err == nil && !blobs.Hold(digest, size) {
+	digest, size, err := hashTo(io.Discard, f, w.o.MaxBytes)
+	if err == nil && !w.o.Blobs.Hold(digest, size) {
 		if _, err = f.Seek(0, io.SeekStart); err == nil {
-			if digest, size, err = blobs.Put(f, limit); err != nil && !errors.Is(err, ErrTooLarge) {
+			if digest, size, err = w.o.Blobs.Put(f, w.o.MaxBytes); err != nil && !errors.Is(err, ErrTooLarge) {
 				err = &keepError{err}
 			}
 		}
@@ -152,6 +162,19 @@ func store(blobs *Blobs, f *os.File, fi fs.FileInfo, limit int64) (string, error
 	}
 	if err != nil || size != fi.Size() || !same(fi, after) {
 		return "", errMoving
+	}
+	return digest, nil
+}
+
+// recall returns the digest of an open file's bytes if the blobs have them, else
+// errUnknown, whatever the reason.
+func (w *Watcher) recall(f *os.File, fi fs.FileInfo) (string, error) {
+	digest, size, err := hashTo(io.Discard, f, min(fi.Size(), w.o.MaxBytes))
+	if err != nil || size != fi.Size() || !w.o.Blobs.Hold(digest, size) {
+		return "", errUnknown
+	}
+	if after, err := f.Stat(); err != nil || !same(fi, after) {
+		return "", errUnknown
 	}
 	return digest, nil
 }

@@ -20,6 +20,8 @@ type folder struct {
 	count int
 	// self is the folder as it was when it was last there.
 	self fs.FileInfo
+	// gone is when it was first missing, zero if it was there at the last look.
+	gone time.Time
 	// warned keeps a warning from being repeated at each scan.
 	warned string
 }
@@ -32,15 +34,15 @@ type file struct {
 	read      fs.FileInfo // what candidate was made from; nil if there was nothing to read
 	pending   fs.FileInfo // an unsettled version
 	since     time.Time   // when pending was first seen as it is
+	gone      time.Time   // when it was first missing, zero if it was there
 	twin      bool        // another file has the name already, for some file systems
 }
 
 // scan brings f up to date and reports whether something is still moving.
-func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
+func (w *Watcher) scan(f *folder, now time.Time, grace time.Duration) (moving bool) {
 	root, err := os.OpenRoot(f.path)
 	if err != nil {
-		w.lost(f, err)
-		return false
+		return w.lost(f, err, now, grace)
 	}
 	defer func() {
 		if err := root.Close(); err != nil {
@@ -49,9 +51,9 @@ func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
 	}()
 	names, err := w.names(root, f)
 	if err != nil {
-		w.lost(f, err)
-		return false
+		return w.lost(f, err, now, grace)
 	}
+	f.gone = time.Time{}
 	found := make(map[string]*file, len(names))
 	owners := f.owners(names)
 	for _, name := range names {
@@ -59,6 +61,7 @@ func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
 		if v == nil {
 			v = &file{}
 		}
+		v.gone = time.Time{}
 		if owner := owners[folded(name)]; owner != name {
 			shown, _ := named(name)
 			v.reject(f, shown, twin(owner))
@@ -75,8 +78,41 @@ func (w *Watcher) scan(f *folder, now time.Time) (moving bool) {
 		}
 		found[name] = v
 	}
+	if f.count <= w.o.MaxFiles { // else room is needed
+		moving = f.linger(found, owners, now, grace) || moving
+	}
 	f.files = found
 	return moving
+}
+
+// linger keeps in found what was known and is missing for less than grace, for
+// somebody may be about to write it anew. What is there under another name now was
+// renamed, and does not linger. It reports whether anything does.
+func (f *folder) linger(found map[string]*file, owners map[string]string, now time.Time, grace time.Duration) (lingers bool) {
+	there := digests(found)
+	for name, v := range f.files {
+		if found[name] != nil || !v.known || owners[folded(name)] != "" || there[v.candidate.Digest] {
+			continue
+		}
+		if v.gone.IsZero() {
+			v.gone = now
+		}
+		if now.Sub(v.gone) < grace {
+			found[name], lingers = v, true
+		}
+	}
+	return lingers
+}
+
+// digests returns those of the bytes that files have.
+func digests(files map[string]*file) map[string]bool {
+	all := make(map[string]bool, len(files))
+	for _, v := range files {
+		if v.known && v.candidate.Err == nil {
+			all[v.candidate.Digest] = true
+		}
+	}
+	return all
 }
 
 // owners says which of several names that some file systems cannot tell apart
@@ -101,15 +137,23 @@ func twin(owner string) error {
 	return fmt.Errorf("differs from %s only in case or in how accents are encoded: rename one of them", shown)
 }
 
-// lost forgets a folder's modules because it is gone. A folder that is there
-// but cannot be read now keeps them.
-func (w *Watcher) lost(f *folder, err error) {
-	if errors.Is(err, fs.ErrNotExist) {
-		f.files, f.self, f.count = nil, nil, 0
-		w.warn(f, "tool folder is missing: create it, it will be noticed", nil)
-		return
+// lost forgets a folder's modules because it is gone, if it is so for grace; till
+// then it reports that something is moving. A folder that is there but cannot be
+// read now keeps them.
+func (w *Watcher) lost(f *folder, err error, now time.Time, grace time.Duration) (moving bool) {
+	if !errors.Is(err, fs.ErrNotExist) {
+		w.warn(f, "tool folder cannot be read", withoutPath(err))
+		return false
 	}
-	w.warn(f, "tool folder cannot be read", withoutPath(err))
+	if f.gone.IsZero() {
+		f.gone = now
+	}
+	if len(f.files) > 0 && now.Sub(f.gone) < grace {
+		return true
+	}
+	f.files, f.self, f.count = nil, nil, 0
+	w.warn(f, "tool folder is missing: create it, it will be noticed", nil)
+	return false
 }
 
 func (w *Watcher) warn(f *folder, text string, err error) {
@@ -182,31 +226,39 @@ func (w *Watcher) look(root *os.Root, f *folder, name string, v *file, now time.
 		v.pending = nil
 		return false
 	}
+	take := w.store
 	if fi.Mode().IsRegular() && !settled(fi, v.pending, v.since, now, w.o.Stable) {
-		if v.pending == nil || !same(fi, v.pending) {
-			v.pending, v.since = fi, now
+		if v.pending != nil && same(fi, v.pending) {
+			return true
 		}
+		if v.pending, v.since = fi, now; !arrived(fi) {
+			return true
+		}
+		take = w.recall
+	}
+	err = w.load(root, f, name, rel, v, take)
+	if errors.Is(err, errUnknown) {
 		return true
 	}
-	if err := w.load(root, f, name, rel, v); err != nil {
+	if err != nil {
 		return v.trouble(f, name, err)
 	}
 	v.pending = nil
 	return false
 }
 
-// load reads a settled file into the blobs and makes its candidate.
-func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file) error {
+// load makes the candidate of a file whose bytes it takes.
+func (w *Watcher) load(root *os.Root, f *folder, name, rel string, v *file, take func(*os.File, fs.FileInfo) (string, error)) error {
 	h, fi, err := open(root, rel)
 	if err != nil {
 		return err
 	}
 	w.o.step("opened")
-	digest, err := store(w.o.Blobs, h, fi, w.o.MaxBytes)
+	digest, err := take(h, fi)
 	if cerr := h.Close(); err == nil {
 		err = cerr
 	}
-	if errors.Is(err, errMoving) {
+	if errors.Is(err, errMoving) || errors.Is(err, errUnknown) {
 		return err
 	}
 	var keep *keepError

@@ -24,12 +24,14 @@ type Options struct {
 	// MaxFiles is how many modules of one folder are looked at, in the order
 	// of their names. Default [MaxFiles].
 	MaxFiles int
-	// Stable is how long a file must be left alone before it is read. Default
-	// 200 ms.
+	// Stable is how long a file must be left alone before it is read, unless it
+	// was renamed into place with bytes that Blobs has. Default 200 ms.
 	Stable time.Duration
-	// Settle is how long changes are collected before the folders are scanned.
-	// Default 250 ms, so that a storm of changes is told at most four times a
-	// second. Scans keep a distance of at least ten times what the last one took.
+	// Settle is how long changes are collected after one was told; the first one
+	// after that is looked for at once. Default 250 ms, so that a storm of changes
+	// is told at most four times a second. It is also how long a file must be
+	// missing until it is gone: some programs take one away before they write it.
+	// Scans keep a distance of at least ten times what the last one took.
 	Settle time.Duration
 	// Rescan is how often the folders are looked at without being told to,
 	// for changes that no notification came for. Default 30 s.
@@ -94,7 +96,7 @@ func New(folders []string, o Options) *Watcher {
 // are not are left out.
 func (w *Watcher) Scan(ctx context.Context) []tool.Candidate {
 	for range 10 {
-		if moving := w.scanAll(); !moving || !sleep(ctx, w.o.Stable) {
+		if moving := w.scanAll(0); !moving || !sleep(ctx, w.o.Stable) {
 			break
 		}
 	}
@@ -113,26 +115,27 @@ func (w *Watcher) Run(ctx context.Context, emit func([]tool.Candidate)) {
 	for first := true; ctx.Err() == nil; first = false {
 		began := time.Now()
 		n.watch(w.folders) // before the scan: what comes after it is notified
-		moving := w.scanAll()
-		took := time.Since(began) // not what is done with it: that may compile
+		moving := w.scanAll(w.o.Settle)
+		ended := time.Now() // before what is done with it: that may compile
+		pause := max(w.o.Settle/10, 10*ended.Sub(began))
 		if now := w.candidates(); first || !slices.EqualFunc(now, last, equal) {
-			last = now
+			last, pause = now, max(w.o.Settle, pause)
 			emit(slices.Clone(now))
 		}
-		w.wait(ctx, n, moving, took)
+		w.wait(ctx, n, moving, ended.Add(pause))
 	}
 }
 
-// wait returns when there is reason to scan again.
-func (w *Watcher) wait(ctx context.Context, n *notices, moving bool, took time.Duration) {
+// wait returns when there is reason to scan again, not before next.
+func (w *Watcher) wait(ctx context.Context, n *notices, moving bool, next time.Time) {
 	idle := w.o.Rescan
 	if moving {
 		idle = w.o.Stable
 	}
-	if !n.wait(ctx, idle) || ctx.Err() != nil {
+	if !n.wait(ctx, max(idle, time.Until(next))) || ctx.Err() != nil {
 		return
 	}
-	sleep(ctx, max(w.o.Settle, 10*took))
+	sleep(ctx, time.Until(next))
 	n.drain()
 }
 
@@ -148,10 +151,11 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (w *Watcher) scanAll() (moving bool) {
+// scanAll brings all folders up to date; what is missing is gone after grace.
+func (w *Watcher) scanAll(grace time.Duration) (moving bool) {
 	now := time.Now()
 	for _, f := range w.folders {
-		if w.scan(f, now) {
+		if w.scan(f, now, grace) {
 			moving = true
 		}
 	}
