@@ -67,10 +67,20 @@ func refuel(ctx context.Context, stack []uint64) {
 func (in *Instance) refuel(ctx context.Context, fuel int64) int64 {
 	m := &in.meter
 	m.left += fuel
+	m.holds(0) // if this is the end, all of it is known
 	in.settle(ctx)
 	slice := min(m.slice, m.left)
 	m.left -= slice
+	m.holds(slice)
 	return slice
+}
+
+// holds notes what the guest has of its slice, which it may keep in a local variable
+// and not in the global one while it computes.
+func (m *meter) holds(fuel int64) {
+	if m.fuel != nil {
+		m.fuel.Set(uint64(fuel))
+	}
 }
 
 // settle takes what host functions burned from the budget, and unwinds the guest if

@@ -218,6 +218,29 @@ func TestFuelToTheLastUnit(t *testing.T) {
 	}
 }
 
+// What was ended for its fuel has burned all of it, also if the guest keeps what it
+// has left in a local variable, and its calls begin with a slice in the global one.
+func TestFuelThatIsUsedUpCounts(t *testing.T) {
+	ways(t, func(t *testing.T, o Options) {
+		kept := checkpointed(t, compiled(t, scribbler(), o), scribbled)
+		for range 2 {
+			in, err := kept.Instance(t.Context(), Config{Fuel: 3_000_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.Call(t.Context(), "loop"); err == nil {
+				t.Fatal("it ended by itself")
+			}
+			if burned := in.Fuel(); burned <= 3_000_000 || burned > 3_000_100 {
+				t.Errorf("burned %d of 3000000", burned)
+			}
+			if err := in.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // What is unmetered is so.
 func TestUnmeteredBurnsNothing(t *testing.T) {
 	m := compiled(t, mod{Do: steps(dialecttest.Print(1, "a\n"), dialecttest.Write("done"))}.Bytes(), Options{Unmetered: true, Limits: abi.Limits{Fuel: 1}})
