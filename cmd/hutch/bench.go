@@ -191,12 +191,12 @@ func (b benchRun) has(m registry.Module) error {
 	return hinted(err, "it has %s", strings.Join(names, ", "))
 }
 
-// call makes one call. An answer that is an error is one here: what it takes to
-// fail is not what anybody wants to know.
-func (b benchRun) call(ctx context.Context, o openedBench) error {
+// call makes one call and returns the fuel it burned. An answer that is an error is
+// one here: what it takes to fail is not what anybody wants to know.
+func (b benchRun) call(ctx context.Context, o openedBench) (fuel int64, err error) {
 	result, err := o.tools.Call(ctx, localCaller(""), tool.Call{Name: b.tool, Arguments: b.arguments})
 	if err == nil && result.IsError {
 		err = fmt.Errorf("tool %s: %s", b.tool, resultText(result))
 	}
-	return err
+	return result.Usage.Fuel, err
 }

@@ -52,7 +52,8 @@ func (b benchRun) start(ctx context.Context, state string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.call(ctx, o), o.Close())
+	_, err = b.call(ctx, o)
+	return errors.Join(err, o.Close())
 }
 
 func (b benchRun) measureCalls(ctx context.Context, state string, r *benchReport) (err error) {
@@ -61,7 +62,10 @@ func (b benchRun) measureCalls(ctx context.Context, state string, r *benchReport
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	call := func(int) error { return b.call(ctx, o) }
+	call := func(int) (err error) {
+		r.Fuel, err = b.call(ctx, o)
+		return err
+	}
 	if _, err = repeat(warmUpCalls, call); err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (b benchRun) together(ctx context.Context, o openedBench) (benchTimes, floa
 		callers = append(callers, launch(func() error {
 			for time.Now().Before(end) {
 				at := time.Now()
-				if err := b.call(ctx, o); err != nil {
+				if _, err := b.call(ctx, o); err != nil {
 					cancel()
 					return err
 				}

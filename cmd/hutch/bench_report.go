@@ -29,6 +29,8 @@ type benchReport struct {
 	Concurrent benchTimes `json:"concurrent"`
 	Callers    int        `json:"callers"`
 	PerSecond  float64    `json:"callsPerSecond"`
+	// Fuel is what the last of the calls one after the other burned.
+	Fuel int64 `json:"fuel"`
 	// WorkerBytes is the worker's resident memory after all that.
 	WorkerBytes int64 `json:"workerBytes,omitempty"`
 }
@@ -84,8 +86,8 @@ func (r benchReport) print(out io.Writer) error {
 	if r.WorkerBytes > 0 {
 		memory = formatSize(r.WorkerBytes)
 	}
-	_, err := fmt.Fprintf(out, "\ncalls a second: %.0f with %s\nmemory of the worker: %s\n",
-		r.PerSecond, plural(r.Callers, "caller", "callers"), memory)
+	_, err := fmt.Fprintf(out, "\ncalls a second: %.0f with %s\nfuel of a call: %d\nmemory of the worker: %s\n",
+		r.PerSecond, plural(r.Callers, "caller", "callers"), r.Fuel, memory)
 	return err
 }
 

@@ -127,8 +127,9 @@ func (e example) run(ctx context.Context, tools *registry.Registry) callReport {
 	r := callReport{File: e.file, Tool: e.Tool}
 	result, err := tools.Call(ctx, localCaller(""), tool.Call{Name: e.Tool, Arguments: e.Args})
 	if err != nil {
-		result = tool.Failed(err.Error()) // as a host would see it
+		result = tool.WithUsage(tool.Failed(err.Error()), tool.UsageOf(err)) // as a host would see it
 	}
+	r.Fuel = result.Usage.Fuel
 	r.Diff = e.compare(result)
 	r.Passed = len(r.Diff) == 0
 	return r

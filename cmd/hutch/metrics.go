@@ -68,6 +68,7 @@ type metrics struct {
 	registry   *prometheus.Registry
 	calls      *prometheus.CounterVec
 	limits     *prometheus.CounterVec
+	fuel       *prometheus.CounterVec
 	duration   prometheus.Histogram
 	requests   *prometheus.CounterVec
 	refused    prometheus.Counter
@@ -85,6 +86,9 @@ func newMetrics() *metrics {
 		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hutch_limits_hit_total", Help: "Calls that a limit ended or refused, by the limit's name.",
 		}, []string{"limit"}),
+		fuel: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hutch_fuel_total", Help: "Fuel that calls burned, by tool: what their guests computed.",
+		}, []string{"tool"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hutch_call_duration_seconds", Help: "How long calls took, waiting included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
@@ -100,7 +104,7 @@ func newMetrics() *metrics {
 		}),
 		toolLabels: map[string]bool{},
 	}
-	m.registry.MustRegister(m.calls, m.limits, m.duration, m.requests, m.refused, m.reloads,
+	m.registry.MustRegister(m.calls, m.limits, m.fuel, m.duration, m.requests, m.refused, m.reloads,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -113,8 +117,10 @@ func (m *metrics) request(route string, code int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(code)).Inc()
 }
 
-func (m *metrics) call(name, status string, took time.Duration) {
-	m.calls.WithLabelValues(m.toolLabel(name, status), status).Inc()
+func (m *metrics) call(name, status string, took time.Duration, fuel int64) {
+	label := m.toolLabel(name, status)
+	m.calls.WithLabelValues(label, status).Inc()
+	m.fuel.WithLabelValues(label).Add(float64(max(0, fuel)))
 	m.duration.Observe(took.Seconds())
 }
 
@@ -159,7 +165,7 @@ func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (
 	start := time.Now()
 	result, err := t.next.Call(ctx, c, call)
 	took, status := time.Since(start), callStatus(result, err)
-	t.metrics.call(call.Name, status, took)
+	t.metrics.call(call.Name, status, took, max(result.Usage.Fuel, tool.UsageOf(err).Fuel))
 	if limit := tool.LimitOf(err); limit != "" { // a name of ours, so they are few
 		t.metrics.limits.WithLabelValues(limit).Inc()
 	}

@@ -58,6 +58,7 @@ type callReport struct {
 	File   string   `json:"file"`
 	Tool   string   `json:"tool,omitempty"`
 	Passed bool     `json:"passed"`
+	Fuel   int64    `json:"fuel,omitempty"` // burned by the call
 	Diff   []string `json:"diff,omitempty"` // what was wanted and what was found
 	// Recorded is how many answers were kept.
 	Recorded int `json:"recorded,omitempty"`

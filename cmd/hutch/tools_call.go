@@ -132,11 +132,12 @@ type failedCall struct {
 		// Allow is the command that decides about what the call needs.
 		Allow string `json:"allow,omitempty"`
 	} `json:"error"`
+	Usage tool.Usage `json:"usage,omitzero"`
 }
 
 func failureOf(err error) (f failedCall) {
 	f.Error.Status, f.Error.Limit, f.Error.Message = callStatus(tool.Result{}, err), tool.LimitOf(err), err.Error()
-	f.Error.Allow = decidingCommandIn(err.Error())
+	f.Error.Allow, f.Usage = decidingCommandIn(err.Error()), tool.UsageOf(err)
 	if refused := (*refusedCall)(nil); errors.As(err, &refused) {
 		f.Error.Allow = refused.refusal.Do
 	}

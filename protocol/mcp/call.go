@@ -130,7 +130,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	case text == "":
 		return nil, notFound(req.Params.Name)
 	}
-	return fail(text)
+	return newResult(tool.WithUsage(tool.Failed(text), tool.UsageOf(err)), modern), nil
 }
 
 // arguments returns those of a call. Hosts leave them out, or send null, for a

@@ -93,6 +93,37 @@ func TestFailuresAreResultsThatAModelCanRead(t *testing.T) {
 	}
 }
 
+// spent is a failed call that used something up.
+type spent struct{ error }
+
+func (s spent) Unwrap() error   { return s.error }
+func (spent) Usage() tool.Usage { return tool.Usage{Fuel: 7, HostCalls: 2} }
+
+// A result says what its call used up, also one that is a failure.
+func TestUsageIsMetadata(t *testing.T) {
+	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
+		ctx := within(t)
+		f := newFakeTools()
+		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
+			if c.Name == "fail" {
+				return tool.Result{}, spent{tool.ErrLimit}
+			}
+			return tool.WithUsage(tool.Text("done"), spent{}.Usage()), nil
+		}
+		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
+		for name, fails := range map[string]bool{"echo": false, "fail": true} {
+			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			used, err := json.Marshal(res.Meta["io.github.hutch-run/usage"])
+			if err != nil || string(used) != `{"fuel":7,"hostCalls":2}` || res.IsError != fails {
+				t.Errorf("%s: used %s, %v, error %v", name, used, err, res.IsError)
+			}
+		}
+	})
+}
+
 func TestH20_UnknownErrorsStayInTheLog(t *testing.T) {
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)

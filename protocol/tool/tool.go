@@ -81,6 +81,8 @@ type Result struct {
 	Structured json.RawMessage `json:"structuredContent,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
 	Meta       json.RawMessage `json:"_meta,omitempty"`
+	// Usage is what the call used up. Callers find it in Meta ([WithUsage]).
+	Usage Usage `json:"-"`
 }
 
 // Content is one block of a result: text, image, audio, resource or

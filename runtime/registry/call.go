@@ -25,7 +25,8 @@ import (
 // its JSON as text too if the tool wrote no text.
 //
 // What the tool itself reports as wrong is a result with IsError. Errors wrap
-// one of the sentinels of package tool.
+// one of the sentinels of package tool. What the call used up stands in the
+// result, and [tool.UsageOf] reads it off an error.
 func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
 	if r.closed.Load() {
 		return tool.Result{}, &callError{kind: tool.ErrUnavailable, text: "hutch is stopping"}
@@ -48,14 +49,30 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	}
 	defer grant.end()
 	limits := l.mount.limits
-	raw, _, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest, limits), abi.Invocation{
+	raw, used, err := r.o.Workers.Call(ctx, r.workerModule(l.mount.module.Name, l.mount.def.digest, limits), abi.Invocation{
 		Tool: l.bound.own.Name, Arguments: args, Limits: limits, Line: lineOf(c),
 		Host: grant.Host, Config: grant.Config, AskConfig: grant.AskConfig, Log: grant.Log, Progress: r.progressTo(call.Progress),
 	})
+	var res tool.Result
 	if err != nil {
-		return r.failed(l.name, err)
+		res, err = r.failed(l.name, err)
+	} else {
+		res, err = r.result(l, raw)
 	}
-	return r.result(l, raw)
+	return charged(res, err, tool.Usage{Fuel: used.Fuel, HostCalls: used.HostCalls})
+}
+
+// charged adds to how a call ended what it used up.
+func charged(res tool.Result, err error, u tool.Usage) (tool.Result, error) {
+	if err == nil {
+		return tool.WithUsage(res, u), nil
+	}
+	if failed := (*callError)(nil); errors.As(err, &failed) {
+		with := *failed
+		with.usage = u
+		return res, &with
+	}
+	return res, err
 }
 
 // lineOf says who waits behind whom: calls of one conversation do.

@@ -18,10 +18,14 @@ type callError struct {
 	kind  error
 	text  string
 	limit abi.LimitName // empty if it is about none
+	usage tool.Usage
 }
 
 // Limit is what tool.LimitOf reads.
 func (e *callError) Limit() string { return string(e.limit) }
+
+// Usage is what tool.UsageOf reads.
+func (e *callError) Usage() tool.Usage { return e.usage }
 
 func (e *callError) Error() string { return e.text }
 func (e *callError) Unwrap() error { return e.kind }

@@ -46,6 +46,7 @@ type workers struct {
 	retired   []string          // digests, in order
 	running   map[string]int
 	call      func(ctx context.Context, m worker.Module, in abi.Invocation) ([]byte, error)
+	used      abi.Usage // by each call
 }
 
 func (w *workers) Describe(_ context.Context, m worker.Module) ([]byte, error) {
@@ -77,10 +78,10 @@ func (w *workers) Call(ctx context.Context, m worker.Module, in abi.Invocation) 
 	}()
 	if call == nil {
 		raw, err := encode(tool.Text(in.Tool + string(in.Arguments)))
-		return raw, abi.Usage{}, err
+		return raw, w.used, err
 	}
 	raw, err := call(ctx, m, in)
-	return raw, abi.Usage{}, err
+	return raw, w.used, err
 }
 
 func (w *workers) Retire(digest string) {

@@ -125,3 +125,49 @@ func TestResultsHaveALargestSize(t *testing.T) {
 		t.Errorf("one byte over: %v", err)
 	}
 }
+
+// What a call used up stands in its result, however it ended, and where a module
+// writes something else, that does not count.
+func TestCallsSayWhatTheyUsed(t *testing.T) {
+	const said = `"io.github.hutch-run/usage":{"fuel":9007199254740993,"hostCalls":2}`
+	used := abi.Usage{Fuel: 9007199254740993, HostCalls: 2, LogLines: 7}
+	for name, c := range map[string]struct {
+		answer string
+		fails  error
+		meta   string // of a result; empty: an error
+	}{
+		"an answer":        {answer: `{"content":[]}`, meta: "{" + said + "}"},
+		"a module's _meta": {answer: `{"content":[],"_meta":{"a.example/n":1.0}}`, meta: `{"a.example/n":1.0,` + said + "}"},
+		"a lie":            {answer: `{"content":[],"_meta":{"io.github.hutch-run/usage":{"fuel":1},"io.github.hutch-run/x":1}}`, meta: "{" + said + "}"},
+		"its own error":    {fails: abi.Failf(abi.ClassGuest, "no luck"), meta: "{" + said + "}"},
+		"a trap":           {fails: abi.Failf(abi.ClassTrap, "unreachable")},
+		"a limit":          {fails: abi.Exceeded(abi.ClassLimit, abi.LimitFuel, "too much")},
+		"not an answer":    {answer: `hello`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := answering(t, "", "")
+			w.workers.used = used
+			w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) { return []byte(c.answer), c.fails }
+			res, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "ask"})
+			got := res.Usage
+			if c.meta == "" {
+				got = tool.UsageOf(err)
+			}
+			if want := (tool.Usage{Fuel: used.Fuel, HostCalls: used.HostCalls}); got != want || string(res.Meta) != c.meta || (err != nil) != (c.meta == "") {
+				t.Errorf("used %+v, _meta %s, %v; want %+v, %s", got, res.Meta, err, want, c.meta)
+			}
+		})
+	}
+}
+
+// A call that nobody ran says nothing, and a module may not say it instead.
+func TestUnknownUsageIsNotMadeUp(t *testing.T) {
+	w := answering(t, "", `{"content":[],"_meta":{"io.github.hutch-run/usage":{"fuel":1}}}`)
+	if res, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "ask"}); err != nil || res.Meta != nil {
+		t.Errorf("_meta %s, %v", res.Meta, err)
+	}
+	_, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "ask", Arguments: json.RawMessage(`[]`)})
+	if u := tool.UsageOf(err); err == nil || u != (tool.Usage{}) {
+		t.Errorf("a refused call used %+v, %v", u, err)
+	}
+}
