@@ -89,9 +89,9 @@ func policyLimits() []policyKey {
 		limit("log_lines", "1 to 1000000", "100"),
 		limit("log_line", "1B to 1MiB", "8KiB"),
 		limit("host_calls", "1 to 1000000", "1000"),
+		limit("fuel", "1 to 1000000000000000", "5e9"),
 		{path: limitsPath + "/calls_per_day", means: "calls of one module in a day (UTC)", allowed: "1 to 1000000000000000", fallback: none, example: "5000"},
 		{path: limitsPath + "/egress_per_day", means: "bytes that one module may send and receive in a day (UTC)", allowed: "1B to 1048576GiB", fallback: none, example: "100MiB"},
-		{path: limitsPath + "/fuel", later: "a call is bounded by its timeout"},
 	}
 }
 
@@ -162,8 +162,9 @@ func policyEntry() []policyKey {
 		{path: entryPath + "/limits", means: "bounds with the keys of defaults.limits", fallback: "those of defaults", example: "{timeout: 30s}", like: limitsPath},
 		{path: entryPath + "/signature", means: "who must have signed the file; another holds it", allowed: "ed25519: and 32 bytes in base64", fallback: "nobody",
 			example: "ed25519:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="},
-		{path: entryPath + "/instance", later: "each call starts on a fresh instance"},
-		{path: entryPath + "/checkpoint", later: "each call starts on a fresh instance"},
+		{path: entryPath + "/checkpoint", means: "on: calls begin in the state that the module has started in; off: each starts it anew, which is slower",
+			allowed: "on, off", fallback: "on", example: "off"},
+		{path: entryPath + "/instance", later: "each call starts from a clean state"},
 	}
 }
 

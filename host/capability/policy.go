@@ -245,7 +245,7 @@ func parseDigest(text string) (string, error) {
 // parseCheckpoint returns whether each call starts anew.
 func parseCheckpoint(text string) (fresh bool, err error) {
 	if text != "on" && text != "off" {
-		return false, errors.New("write on, which is the default, or off")
+		return false, errors.New("allowed are on, off")
 	}
 	return text == "off", nil
 }

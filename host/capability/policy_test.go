@@ -197,7 +197,7 @@ func TestParseRefuses(t *testing.T) {
 		{"agents", entry + "agents: []", `agents: found an empty list: it can never match`},
 		{"agent", entry + "agents: [Coder]", `agents[0]: found "Coder"`},
 		{"instance", entry + "instance: session", `instance: not available yet: each call starts from a clean state: leave the key out`},
-		{"checkpoint", entry + "checkpoint: yes", `checkpoint: found "yes": write on, which is the default, or off`},
+		{"checkpoint", entry + "checkpoint: yes", `checkpoint: found "yes": allowed are on, off`},
 		{"signature", entry + "signature: ed25519:AAAA", `signature: found "ed25519:AAAA": a signature's key is`},
 		{"limit", entry + "limits: {cpu: 1}", `limits.cpu: no such key: allowed are memory, timeout`},
 		{"memory", entry + "limits: {memory: 64}", `limits.memory: found "64": a size is`},
