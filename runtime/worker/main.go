@@ -99,11 +99,11 @@ func openPages(head loadHead, log *slog.Logger) *sandbox.Pages {
 }
 
 // tune sets up the Go runtime for guests. Machine code of a guest cannot be
-// preempted, so each running call may hold a processor of the scheduler for as
-// long as it likes; two more keep the pipe alive. A collection has to wait for
-// such a guest, and everybody else for the collection: garbage may grow to four
-// times what is alive before there is one (the least is 16 MiB), and only close to
-// the memory limit does the collector work harder.
+// preempted, so each running call holds a processor of the scheduler until it comes
+// back for fuel, which is every few milliseconds; two more keep the pipe alive. A
+// collection waits for all of them to come back, and everybody for the collection, so
+// there are few: garbage may grow to four times what is alive before there is one (the
+// least is 16 MiB), and only close to the memory limit does the collector work harder.
 func tune(head loadHead) {
 	runtime.GOMAXPROCS(head.Calls + 2)
 	debug.SetGCPercent(400)

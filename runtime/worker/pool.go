@@ -52,8 +52,7 @@ type Options struct {
 	// refused at once. Unused ones of the last second count. Default 1,000.
 	Rate int
 	// Heartbeat is how long a worker may answer nothing, in whole seconds, before
-	// it is killed. While it computes for a call, the call's own limit counts
-	// instead. Default 5 s.
+	// it is killed. Default 5 s.
 	Heartbeat time.Duration
 	// Died is told of each worker that a module took down, and how: "crash",
 	// "timeout", "memory", "protocol" or "frozen". It is called from any goroutine,
@@ -113,16 +112,14 @@ type Pool struct {
 	o       Options
 	launch  func() (*child, error)
 	measure func(pids []int) map[int]int64
-	// busyTime is the processor time a process has used, if the platform says.
-	busyTime func(pid int) (time.Duration, bool)
-	cache    *cacheFolder
-	compile  chan struct{} // one place for each compilation at once
-	count    counters
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	stop     func() // ends the spawner
-	wake     chan struct{}
-	busy     group // starts, processes and the sweeper
+	cache   *cacheFolder
+	compile chan struct{} // one place for each compilation at once
+	count   counters
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	stop    func() // ends the spawner
+	wake    chan struct{}
+	busy    group // starts, processes and the sweeper
 
 	mu    sync.Mutex
 	slots map[string]*slot
@@ -187,7 +184,7 @@ func NewPool(o Options) (*Pool, error) {
 func newPool(o Options, launch func() (*child, error), measure func([]int) map[int]int64, stop func()) *Pool {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
-		o: o, launch: launch, measure: measure, busyTime: processorTime, stop: stop,
+		o: o, launch: launch, measure: measure, stop: stop,
 		cache: &cacheFolder{dir: o.CacheDir, log: o.Logger}, compile: make(chan struct{}, o.Compilations),
 		ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1),
 		slots: map[string]*slot{}, procs: map[*process]*slot{},

@@ -182,18 +182,3 @@ func TestStoppedWorkerIsReplaced(t *testing.T) {
 		t.Errorf("stats %+v, want two frozen workers replaced and one call run again", s)
 	}
 }
-
-func TestProcessorTime(t *testing.T) {
-	began, known := processorTime(os.Getpid())
-	for spin := time.Now(); time.Since(spin) < 10*time.Second; {
-		if now, _ := processorTime(os.Getpid()); now > began {
-			break
-		}
-	}
-	if now, _ := processorTime(os.Getpid()); !known || now <= began {
-		t.Errorf("%v, then %v, known %t", began, now, known)
-	}
-	if _, known := processorTime(1 << 30); known {
-		t.Error("the time of a process that is not there is known")
-	}
-}

@@ -62,40 +62,18 @@ func TestManyStartsDoNotHoldUpTheSweeper(t *testing.T) {
 	})
 }
 
-// With a call, it depends: a worker that computes is left to the call's own
-// limit, one that does not is frozen.
+// A call does not keep one alive, and is run once more.
 func TestFrozenWorkerWithACall(t *testing.T) {
-	for name, test := range map[string]struct {
-		computes bool
-		known    bool
-		class    abi.Class
-		end      string
-	}{
-		"computes":            {true, true, abi.ClassTimeout, "timeout"},
-		"stopped":             {false, true, abi.ClassWorkerLost, "frozen"},
-		"nobody can tell how": {false, false, abi.ClassTimeout, "timeout"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				f := newHostile(t, deaf)
-				began := time.Now()
-				f.busyTime = func(int) (time.Duration, bool) {
-					if test.computes {
-						return time.Since(began), test.known
-					}
-					return 0, test.known
-				}
-				in := tool("any", `{}`)
-				in.Limits.Wall = 20 * time.Second
-				_, _, err := f.Call(t.Context(), numbered(1), in)
-				wantClass(t, err, test.class, "")
-				time.Sleep(time.Second)
-				if f.Stats().Ends[test.end] == 0 {
-					t.Errorf("ends %v, want %s", f.Stats().Ends, test.end)
-				}
-			})
-		})
-	}
+	bubble(t, func(t *testing.T) {
+		f := newHostile(t, deaf)
+		in := tool("any", `{}`)
+		in.Limits.Wall = 20 * time.Second
+		_, _, err := f.Call(t.Context(), numbered(1), in)
+		wantClass(t, err, abi.ClassWorkerLost, "")
+		if s := f.Stats(); s.Ends["frozen"] != 2 || s.Reruns != 1 {
+			t.Errorf("stats %+v, want two ended as frozen", s)
+		}
+	})
 }
 
 // Workers that answer live as long as they are wanted, calls or not.
@@ -125,8 +103,8 @@ func TestPongsThatNobodyAskedFor(t *testing.T) {
 		}
 	})
 	u := &pulse{}
-	first, _ := u.next(0, false)
-	second, missed := u.next(0, false)
+	first, _ := u.next()
+	second, missed := u.next()
 	if missed != 1 || !u.answered(second) || u.answered(first) || u.answered(second) {
 		t.Errorf("a pong counts once, and for the pings before it: %+v", u)
 	}

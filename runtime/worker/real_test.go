@@ -208,6 +208,36 @@ func TestE01_E02_EndlessGuests(t *testing.T) {
 	}
 }
 
+// A guest that computes, with or without loops,
+// keeps its worker from nothing: while it does, the calls beside it make the worker
+// collect, and it answers pings.
+func TestComputingWorkersAnswerPings(t *testing.T) {
+	for name, busy := range map[string]dialecttest.Step{"loop": dialecttest.Loop(), "exponential calls": dialecttest.Exponential()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, m := newReal(t, Options{Heartbeat: 3 * time.Second, Grace: time.Minute}), doing(busy)
+			call := func(wall time.Duration, arguments string) {
+				in := tool("echo", arguments)
+				in.Limits.Wall = wall
+				_, _, err := p.Call(t.Context(), m, in)
+				wantClass(t, err, abi.ClassTimeout, "")
+			}
+			if _, err := p.Describe(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			var calls sync.WaitGroup
+			calls.Go(func() { call(7*time.Second, `{}`) })
+			for range 8 {
+				call(300*time.Millisecond, `{"text":"`+strings.Repeat("x", 3<<20)+`"}`)
+			}
+			calls.Wait()
+			if s := p.Stats(); s.Starts != 1 || s.Reruns != 0 || len(s.Ends) != 0 {
+				t.Errorf("stats %+v, want the worker alive", s)
+			}
+		})
+	}
+}
+
 // The neighbours' rule in both directions, with a worker killed from outside.
 func TestKill9InTheMiddleOfCalls(t *testing.T) {
 	p := newReal(t, Options{})
