@@ -4,11 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,51 +156,5 @@ func TestEndlessInitialize(t *testing.T) {
 		if g.begun.Load() != nil || len(g.turn) != 0 {
 			t.Error("it is not tried again")
 		}
-	}
-}
-
-// Calls that trap, are cancelled or run out of fuel leave the next one what it would
-// find otherwise: a Go guest answers the same as one that starts anew each time.
-func TestKeptAndFreshAgree(t *testing.T) {
-	info, _ := debug.ReadBuildInfo()
-	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("compiling a Go guest takes too long in a race-built process")
-	}
-	for _, name := range []string{"rawguest", "pdkecho"} {
-		t.Run(name, func(t *testing.T) {
-			wasm, err := os.ReadFile(goBuild(t, name, true))
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := Load(t.Context(), wasm, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := g.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}()
-			random := rand.New(rand.NewPCG(1, 2))
-			for i := range 60 {
-				in := abi.Invocation{Tool: "echo", Arguments: json.RawMessage(fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", random.IntN(1<<random.IntN(19)))))}
-				limited := in
-				switch i % 3 {
-				case 1:
-					limited.Limits.Fuel = 1 + random.Int64N(20_000)
-				case 2:
-					limited.Limits.OutputBytes = 10
-				}
-				_ = answer(t, g, limited) // whatever comes of it
-				fresh := in
-				fresh.Limits.Fresh = true
-				if got, want := answer(t, g, in), answer(t, g, fresh); got != want {
-					t.Fatalf("call %d: %.200q, anew %.200q", i, got, want)
-				}
-			}
-			if g.begun.Load().kept == nil {
-				t.Errorf("no state was kept: %s", g.Anew())
-			}
-		})
 	}
 }

@@ -29,24 +29,25 @@ func TestGuestsOutOfMemoryAreTold(t *testing.T) {
 	_, _, err := p.Call(t.Context(), doing(dialecttest.GrowOrTrap(10_000)), tool("echo", `{}`))
 	wantMemory(t, err, "at most 67108864; then the tool trapped: unreachable (limits.memory)")
 
-	_, _, err = p.Call(t.Context(), goGuest(t, "hungry"), tool("eat", `{}`))
+	_, _, err = p.Call(t.Context(), goGuest(t, "testdata/hungry"), tool("eat", `{}`))
 	wantMemory(t, err, "at most 67108864; then the tool ")
 }
 
-// goGuest builds a program of testdata as a module.
-func goGuest(t *testing.T, name string) Module {
+// goGuest builds the program in a folder as a module.
+func goGuest(t *testing.T, folder string) Module {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), name+".wasm")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", path, "./testdata/"+name)
+	name := filepath.Base(folder) + ".wasm"
+	path := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", path, "./"+folder)
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=")
 	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", name, err, text)
+		t.Fatalf("go build %s: %v\n%s", folder, err, text)
 	}
 	wasm, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return asModule(name+".wasm", wasm)
+	return asModule(name, wasm)
 }
 
 // A worker that the system refuses memory says so as its last words, and its
