@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -101,6 +103,66 @@ func TestHostileNeighboursDisturbNobody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// E01: a call that its time, its fuel or its caller has left stops at a slice of its
+// fuel. Others of the module in the same worker go on meanwhile and answer, one that
+// only computes and one that asks in between; none of them is run again.
+func TestE01_NeighboursInOneWorkerGoOn(t *testing.T) {
+	m := asModule("scribbler.wasm", scribbler())
+	for name, loop := range map[string]soil{
+		"deadline": {tool: "loop", limits: abi.Limits{Wall: 200 * time.Millisecond}, class: abi.ClassTimeout},
+		"fuel":     {tool: "loop", limits: abi.Limits{Fuel: 50 << 20}, class: abi.ClassLimit},
+		"caller":   {tool: "loop", leave: true, class: abi.ClassCancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newReal(t, Options{Calls: 3, Grace: 10 * time.Second})
+			if _, err := p.Describe(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			want, worker := soil{tool: "check"}.in(t, p, m), onlyProcess(t, p)
+			asking, asked, stopped := asksUntil()
+			answers := make(chan string)
+			for _, in := range []abi.Invocation{asking, tool("steady", `{}`)} {
+				go func() {
+					body, _, err := p.Call(t.Context(), m, in)
+					answers <- fmt.Sprintf("%s%v", body, err)
+				}()
+			}
+			<-asked
+			waitUntil(t, func() bool { return pending(p) == 2 })
+			loop.call(t, p, m)
+			stopped()
+			for range 2 {
+				if got := <-answers; got != want+"<nil>" {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+			waitUntil(t, func() bool { return pending(p) == 0 })
+			if s := p.Stats(); onlyProcess(t, p) != worker || s.Starts != 1 || s.Reruns != 0 || len(s.Ends) != 0 {
+				t.Errorf("stats %+v, want the one worker alive", s)
+			}
+		})
+	}
+}
+
+// asksUntil returns a call that goes on until it is stopped, and what tells that it
+// has begun.
+func asksUntil() (in abi.Invocation, asked <-chan struct{}, stop func()) {
+	first, stopped := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	in = tool("wait", `{}`)
+	in.Limits.HostCalls = 1 << 30
+	in.Host = func(context.Context, abi.Request) abi.Response {
+		once.Do(func() { close(first) })
+		select {
+		case <-stopped:
+			return abi.Response{Body: json.RawMessage(`{}`)}
+		default:
+			return abi.Response{Body: json.RawMessage(`{"go":"on"}`)}
+		}
+	}
+	return in, first, sync.OnceFunc(func() { close(stopped) })
 }
 
 // BenchmarkNeighbour is a good module's call, a garbage collection and a timer of
