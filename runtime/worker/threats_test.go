@@ -219,6 +219,39 @@ func TestE21_FailingCallsLeakNothing(t *testing.T) {
 	}
 }
 
+// E21: good calls of a guest written in Go leave its worker as large as it was after
+// the first ones.
+func TestE21_GoodCallsLeaveNoMemory(t *testing.T) {
+	calls := 1000
+	if os.Getenv("HUTCH_SOAK") != "" {
+		calls = 10_000
+	}
+	p := newReal(t, Options{Calls: 1, Rate: 1 << 30})
+	m := goGuest(t, "testdata/untidy")
+	call := func(i int) {
+		in := tool("check", `{}`)
+		if i%16 == 0 {
+			in.Tool = "fill"
+		}
+		if _, _, err := p.Call(t.Context(), m, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 500 {
+		call(i)
+	}
+	before := p.weigh()
+	for i := range calls {
+		call(i)
+	}
+	if grown := p.weigh() - before; grown > 4<<20 {
+		t.Errorf("the worker grew by %d bytes in %d calls", grown, calls)
+	}
+	if s := p.Stats(); s.Starts != 1 {
+		t.Errorf("stats %+v, want one worker", s)
+	}
+}
+
 // Compiled code belongs to what is compiled: a description that is stamped into
 // the file makes it another module, and costs no second compilation.
 func TestStampedModuleIsNotCompiledAgain(t *testing.T) {
