@@ -55,6 +55,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"twenty modules", twenty},
 		{"the pre-check", precheck},
 		{"the wall", wall},
+		{"the way into a worker", crossing},
 		{"the door", door},
 		{"a megabyte", megabyte},
 		{"hostile neighbours", neighbour},

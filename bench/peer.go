@@ -15,7 +15,6 @@ import (
 	extism "github.com/extism/go-sdk"
 
 	"github.com/hutch-run/hutch/protocol/abi"
-	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/worker"
 )
 
@@ -34,7 +33,7 @@ func peer(ctx context.Context, r *report, s setup) error {
 	if err != nil {
 		return err
 	}
-	guest, err := dialect.Load(ctx, wasm, dialect.Options{})
+	guest, err := loadGuest(ctx, wasm)
 	if err != nil {
 		return err
 	}
