@@ -77,23 +77,21 @@ type rangeCall struct {
 func TestRewrittenRangesAreTheSame(t *testing.T) {
 	plain, compiled, interpreted := newWorld(t, wazero.NewRuntimeConfigCompiler()), newWorld(t, wazero.NewRuntimeConfigCompiler()), newWorld(t, wazero.NewRuntimeConfigInterpreter())
 	m := check(t, ranges())
-	plain.start(t, m.Stripped())
+	plain.alone(t, m.Stripped())
 	with := rewritten(t, m).Wasm
 	traps := 0
 	for _, w := range []*world{compiled, interpreted} {
-		if trap := w.start(t, with); trap != "" {
-			t.Fatal(trap)
-		}
+		w.alone(t, with)
 	}
 	for _, c := range rangeCalls() {
 		what := fmt.Sprint(c.export, c.args)
-		want, _ := plain.call(t, c.export, c.args)
+		want, _ := plain.call(t, plain.module, c.export, c.args)
 		if want.trap != "" {
 			traps++
 		}
 		for _, w := range []*world{compiled, interpreted} {
 			before := w.used()
-			if got, _ := w.call(t, c.export, c.args); got.trap != want.trap {
+			if got, _ := w.call(t, w.module, c.export, c.args); got.trap != want.trap {
 				t.Errorf("%s: %q, unmetered %q", what, got.trap, want.trap)
 			}
 			if got, want := w.used()-before, 4+20+int64(c.args[2])/64; got != want {
@@ -107,6 +105,16 @@ func TestRewrittenRangesAreTheSame(t *testing.T) {
 	if all := len(rangeCalls()); traps < 20 || all-traps < 100 {
 		t.Errorf("%d of %d calls trap", traps, all)
 	}
+}
+
+// alone starts a module that does not trap, and has calls go to it.
+func (w *world) alone(t *testing.T, wasm []byte) {
+	t.Helper()
+	m, trap := w.start(t, wasm, "")
+	if trap != "" {
+		t.Fatal(trap)
+	}
+	w.keep(m, "")
 }
 
 // bytes is all of the module's memory.
@@ -131,12 +139,10 @@ func TestLongRangesAsk(t *testing.T) {
 	} {
 		w := newWorld(t, wazero.NewRuntimeConfigCompiler())
 		w.slice = 1 << 40
-		if trap := w.start(t, out.Wasm); trap != "" {
-			t.Fatal(trap)
-		}
-		w.call(t, "fill", []uint64{0, 0, 0}) // gets the first slice
+		w.alone(t, out.Wasm)
+		w.call(t, w.module, "fill", []uint64{0, 0, 0}) // gets the first slice
 		w.asked = 0
-		w.call(t, tt.export, tt.args)
+		w.call(t, w.module, tt.export, tt.args)
 		if w.asked != tt.asked {
 			t.Errorf("%s%v: asked %d times, want %d", tt.export, tt.args, w.asked, tt.asked)
 		}
