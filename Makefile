@@ -117,9 +117,10 @@ bench-peers: need-go
 	@cd bench/peers && go build -ldflags '-X main.version=$(VERSION)' -o ../../bin/bench-peers .
 	@bin/bench-peers $(PEERS)
 
-## bench-documents: the same, and writes the table into docs/benchmarks.md
+## bench-documents: the same, and writes the table into docs/benchmarks.md and its
+## summary into README.md
 bench-documents:
-	@$(MAKE) --no-print-directory bench-peers PEERS='-documents docs/benchmarks.md $(PEERS)'
+	@$(MAKE) --no-print-directory bench-peers PEERS='-documents docs/benchmarks.md,README.md $(PEERS)'
 
 ## soak: tests at their full length, then every fuzz target for SOAK
 soak: soak-server

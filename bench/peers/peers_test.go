@@ -221,6 +221,22 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// The documents that `make bench-documents` names have a place for their tables.
+func TestDocumentsHaveMarks(t *testing.T) {
+	for file, m := range map[string]mark{"docs/benchmarks.md": marks[0], "README.md": marks[1]} {
+		text, err := os.ReadFile(filepath.Join("..", "..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), m.begins); n != 1 {
+			t.Errorf("%s: %d times %q", file, n, m.begins)
+		}
+		if _, err := (&report{}).between(text); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 // The processor's clock goes on while this process works, and knows of others what it
 // is told.
 func TestClocks(t *testing.T) {
