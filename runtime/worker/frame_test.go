@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -129,3 +131,32 @@ func rawFrame(k kind, id uint64, claim int, body string) []byte {
 }
 
 func goodFrame(k kind, id uint64, body string) []byte { return rawFrame(k, id, len(body), body) }
+
+// A head that was decoded before gives what it did, and another one what it says.
+func TestCallHeads(t *testing.T) {
+	encode := func(h callHead) []byte {
+		b, err := encodeHead(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	var heads callHeads
+	small, long := callHead{Tool: "a", Limits: abi.Limits{Fuel: 7}}, callHead{Tool: strings.Repeat("x", mostKept)}
+	secret := callHead{Tool: "a", Config: map[string]string{"key": "k"}}
+	for i, h := range []callHead{small, small, {Tool: "b", Host: true}, {Tool: "b"}, small, secret, secret, long, long, small} {
+		tail := fmt.Sprintf(`{"i":%d}`, i)
+		got, rest, err := heads.decode(append(encode(h), tail...))
+		if err != nil || !reflect.DeepEqual(got, h) || string(rest) != tail {
+			t.Errorf("%d: %+v, %q, %v", i, got, rest, err)
+		}
+		if kept := len(h.Config) == 0 && len(h.Tool) < mostKept; (string(heads.text) == string(encode(h)[4:])) != kept {
+			t.Errorf("%d: kept is %.80q", i, heads.text)
+		}
+	}
+	for _, bad := range []string{"", "\x00\x00\x00\x00", "\x00\x00\x00\x01x", "\xff\xff\xff\xff"} {
+		if _, _, err := heads.decode([]byte(bad)); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}

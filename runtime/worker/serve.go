@@ -36,6 +36,8 @@ type server struct {
 	// loading and guest are set once, in this order: one module a process.
 	loading bool
 	guest   guest
+	// heads is the reader's own.
+	heads callHeads
 	// pings takes the number of the last ping; one place.
 	pings chan uint64
 }
@@ -159,8 +161,7 @@ func (s *server) handleLoad(ctx context.Context, id uint64, body []byte) error {
 }
 
 func (s *server) handleCall(ctx context.Context, id uint64, body []byte) error {
-	var head callHead
-	arguments, err := decodeHead(body, &head)
+	head, arguments, err := s.heads.decode(body)
 	if err != nil {
 		return err
 	}
