@@ -60,10 +60,7 @@ var errHostPanic = errors.New("host function panicked")
 // guarded returns f with the calling instance looked up and panics caught.
 func (m *Module) guarded(module string, f HostFunc) api.GoModuleFunc {
 	return func(ctx context.Context, caller api.Module, stack []uint64) {
-		in, ok := ctx.Value(instanceKey{}).(*Instance)
-		if !ok { // every call of a guest goes through an instance
-			panic(errHostPanic)
-		}
+		in := calling(ctx)
 		if in.module == nil { // the start function runs before there is one
 			in.module = caller
 		}
@@ -71,7 +68,7 @@ func (m *Module) guarded(module string, f HostFunc) api.GoModuleFunc {
 		outer := in.meter.moved // of a function that reenters the guest
 		in.meter.moved = 0
 		f.Call(ctx, in, stack)
-		in.burnMoved(ctx)
+		in.returned(ctx)
 		in.meter.moved = outer
 	}
 }

@@ -197,7 +197,7 @@ func (in *Instance) MemoryBytes() uint64 {
 
 // Contains reports whether n bytes from ptr lie in the guest's memory.
 func (in *Instance) Contains(ptr, n uint32) bool {
-	_, ok := in.view(ptr, n)
+	_, ok := in.look(ptr, n)
 	return ok
 }
 
@@ -228,8 +228,15 @@ func (in *Instance) Write(ptr uint32, b []byte) bool {
 	return ok
 }
 
-// view returns the guest's own bytes; it must not outlive a host function.
+// view returns the guest's own bytes, which are to be copied; it must not outlive a
+// host function.
 func (in *Instance) view(ptr, n uint32) ([]byte, bool) {
+	b, ok := in.look(ptr, n)
+	in.Moved(len(b))
+	return b, ok
+}
+
+func (in *Instance) look(ptr, n uint32) ([]byte, bool) {
 	if in.module == nil || in.module.IsClosed() { // a closed module's memory is unmapped
 		return nil, false
 	}
@@ -242,7 +249,6 @@ func (in *Instance) view(ptr, n uint32) ([]byte, bool) {
 	if size := uint64(memory.Size()); uint64(ptr)+uint64(n) > size {
 		return nil, false
 	}
-	in.meter.moved += uint64(n)
 	return memory.Read(ptr, n)
 }
 

@@ -30,6 +30,7 @@ type meter struct {
 	// functions burned since that was last settled.
 	moved uint64
 	debt  int64
+	calls uint              // of host functions
 	fuel  api.MutableGlobal // nil until the instance has started
 }
 
@@ -52,14 +53,10 @@ func (m *Module) registerMeter(ctx context.Context) error {
 }
 
 func refuel(ctx context.Context, stack []uint64) {
-	in, ok := ctx.Value(instanceKey{}).(*Instance)
-	if !ok { // every call of a guest goes through an instance
-		panic(errHostPanic)
-	}
 	if int64(stack[1]) < 0 {
 		panic(&stop{stackFailure("")})
 	}
-	stack[0] = uint64(in.refuel(ctx, int64(stack[0])))
+	stack[0] = uint64(calling(ctx).refuel(ctx, int64(stack[0])))
 }
 
 // refuel takes back what is left of a slice, below zero or not, and returns the next
@@ -109,11 +106,30 @@ func (in *Instance) burn(ctx context.Context, units uint64) {
 	}
 }
 
-// burnMoved charges what the host function that returns copied.
-func (in *Instance) burnMoved(ctx context.Context) {
-	units := in.meter.moved >> bytesUnit
-	in.meter.moved = 0
+// ask unwinds the guest if it may not go on, though there is fuel.
+func (in *Instance) ask(ctx context.Context) {
+	if in.meter.on {
+		in.settle(ctx)
+	}
+}
+
+// Moved charges a running host function for bytes that it copies besides those of
+// [Instance.Read] and the like.
+func (in *Instance) Moved(n int) { in.meter.moved += uint64(n) }
+
+// askedEach is how many calls of host functions may go by until somebody asks whether
+// the guest may go on. What such a call costs says little of how long it takes.
+const askedEach = 16
+
+// returned charges what the host function that returns copied, and asks.
+func (in *Instance) returned(ctx context.Context) {
+	m := &in.meter
+	units := m.moved >> bytesUnit
+	m.moved = 0
 	in.burn(ctx, units)
+	if m.calls++; m.calls%askedEach == 0 {
+		in.ask(ctx)
+	}
 }
 
 // restart gives an instance the budget of its next call, and the first slice of it.

@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -139,6 +141,142 @@ func TestE01_BulkOperationsEndAtTheirDeadline(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// caller is a module whose exports call what it imports, with four pages of memory.
+func caller() []byte {
+	b, name := wasmbintest.Hex, wasmbintest.Name
+	functions := []struct {
+		module, name string
+		typ          byte
+	}{{SystemModule, "fd_write", 0}, {SystemModule, "poll_oneoff", 0}, {SystemModule, "random_get", 1}, {"test", "read", 1}, {"test", "write", 1}, {"test", "look", 1}}
+	var imports, declared, exports, bodies [][]byte
+	for i, f := range functions {
+		arguments := [...]string{"2000 2001 2002 2003 10", "2000 2001 10"}[f.typ]
+		declared = append(declared, []byte{f.typ})
+		bodies = append(bodies, wasmbintest.Func(b("00"), b(arguments), []byte{byte(i)}))
+		imports = append(imports, wasmbintest.Join(name(f.module), name(f.name), []byte{0, f.typ}))
+		exports = append(exports, wasmbintest.Join(name(f.name), []byte{0, byte(len(functions) + i)}))
+	}
+	return wasmbintest.Module(
+		wasmbintest.Section(1, b("02 60 04 7f7f7f7f 01 7f 60 02 7f7f 01 7f")), wasmbintest.Section(2, wasmbintest.Vector(imports...)),
+		wasmbintest.Section(3, wasmbintest.Vector(declared...)), wasmbintest.Section(5, b("01 00 04")),
+		wasmbintest.Section(7, wasmbintest.Vector(exports...)), wasmbintest.Section(10, wasmbintest.Vector(bodies...)))
+}
+
+// called returns an instance of a caller that has fuel, so that it asks for none.
+func called(t *testing.T, c Config) *Instance {
+	t.Helper()
+	function := func(name string, do func(in *Instance, ptr, n uint32) bool) HostFunc {
+		t := wasmbin.FuncType{Params: []wasmbin.ValueType{wasmbin.I32, wasmbin.I32}, Results: []wasmbin.ValueType{wasmbin.I32}}
+		return HostFunc{name, t, func(_ context.Context, in *Instance, stack []uint64) {
+			if stack[0] = 0; !do(in, 0, uint32(stack[1])) {
+				stack[0] = 1
+			}
+		}}
+	}
+	in, err := compiled(t, caller(), Options{Hosts: []HostModule{{"test", []HostFunc{
+		function("read", func(in *Instance, ptr, n uint32) bool { _, ok := in.Read(ptr, n); return ok }),
+		function("write", func(in *Instance, ptr, n uint32) bool { return in.Write(ptr, make([]byte, n)) }),
+		function("look", func(in *Instance, ptr, n uint32) bool { return in.Contains(ptr, n) }),
+	}}}}).Instantiate(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, in) })
+	if _, err := in.Call(t.Context(), "look", 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// list writes a list of one range, n bytes from page 1 on, to the beginning of memory.
+func list(t *testing.T, in *Instance, n uint32) {
+	t.Helper()
+	entry := binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, abi.PageBytes), n)
+	if !in.Write(0, entry) {
+		t.Fatal("it does not fit")
+	}
+}
+
+// What the host moves for a guest costs what the guest would pay for it.
+func TestHostCallsCostWhatTheyMove(t *testing.T) {
+	for _, tt := range []struct {
+		export string
+		args   func(n uint64) []uint64
+		want   int64 // more for 64 KiB than for nothing
+	}{
+		{"read", func(n uint64) []uint64 { return []uint64{0, n} }, 1024},
+		{"write", func(n uint64) []uint64 { return []uint64{0, n} }, 1024},
+		{"look", func(n uint64) []uint64 { return []uint64{0, n} }, 0},
+		{"fd_write", func(uint64) []uint64 { return []uint64{1, 0, 1, 64} }, 1024},
+		{"random_get", func(n uint64) []uint64 { return []uint64{0, n} }, 64 << 10},
+	} {
+		in := called(t, Config{})
+		var burned []int64
+		for _, n := range []uint32{0, 64 << 10} {
+			list(t, in, n)
+			in.meter.moved = 0
+			before := in.Fuel()
+			if got, err := in.Call(t.Context(), tt.export, tt.args(uint64(n))...); err != nil || uint32(got[0]) != 0 {
+				t.Fatal(tt.export, got, err)
+			}
+			burned = append(burned, in.Fuel()-before)
+		}
+		if more := burned[1] - burned[0]; more != tt.want {
+			t.Errorf("%s: 64 KiB cost %d more than nothing, want %d", tt.export, more, tt.want)
+		}
+	}
+}
+
+// A list that the system goes through costs by its length, which has an end.
+func TestE01_ListsOfTheSystemEnd(t *testing.T) {
+	for _, export := range []string{"fd_write", "poll_oneoff"} {
+		in := called(t, Config{})
+		args := func(n uint64) []uint64 {
+			if export == "fd_write" {
+				return []uint64{1, 2 * abi.PageBytes, n, 64}
+			}
+			return []uint64{0, 2 * abi.PageBytes, n, 64}
+		}
+		before := in.Fuel()
+		if got, err := in.Call(t.Context(), export, args(mostListed)...); err != nil || uint32(got[0]) != 0 {
+			t.Errorf("%s: %v, %v", export, got, err)
+		}
+		if burned := in.Fuel() - before; burned < mostListed*listedUnits || burned > 2*mostListed*listedUnits {
+			t.Errorf("%s: burned %d", export, burned)
+		}
+		if got, err := in.Call(t.Context(), export, args(mostListed+1)...); err != nil || uint32(got[0]) != errnoInvalid {
+			t.Errorf("%s: %v, %v", export, got, err)
+		}
+	}
+}
+
+// A guest that is in host functions all the time ends there, whatever they cost: after
+// some of them, and in the middle of much that it prints.
+func TestE01_HostCallsEndAtTheirDeadline(t *testing.T) {
+	lines := 0
+	in := called(t, Config{Line: func(int, []byte) { lines++ }})
+	ended := func(err error) bool { return errorText(err) == "timeout: the time for this call is over" }
+	if !in.Write(abi.PageBytes, bytes.Repeat([]byte("\n"), 3*abi.PageBytes)) {
+		t.Fatal("it does not fit")
+	}
+	list(t, in, 3*abi.PageBytes)
+	if _, err := in.Call(&expiring{t.Context(), 1}, "fd_write", 1, 0, 1, 64); !ended(err) || lines != 2*printedBytes {
+		t.Errorf("printed %d lines, then %v", lines, err)
+	}
+	for name, args := range map[string][]uint64{"look": {0, 0}, "fd_write": {1, 0, 0, 64}} {
+		in, ctx := called(t, Config{}), &expiring{t.Context(), 0}
+		n := 1
+		for ; n < 100; n++ {
+			if _, err := in.Call(ctx, name, args...); ended(err) {
+				break
+			}
+		}
+		if n == 1 || n > askedEach {
+			t.Errorf("%s: ended after %d calls", name, n)
+		}
 	}
 }
 

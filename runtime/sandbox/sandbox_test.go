@@ -458,7 +458,7 @@ func TestSystemCallsWithBadArguments(t *testing.T) {
 		want string
 	}{
 		// 2^28 subscriptions of 48 bytes are 0 bytes in 32 bits.
-		{"poll_oneoff", dialecttest.Import(SystemModule, "poll_oneoff", "iiii", "i", 0, 64, 1<<28, 128), "trap: trapped: in a system call"},
+		{"poll_oneoff", dialecttest.Import(SystemModule, "poll_oneoff", "iiii", "i", 0, 64, 1<<28, 128), "no error"},
 		{"random_get", dialecttest.Import(SystemModule, "random_get", "ii", "i", -1, -1), "no error"},
 		{"fd_write", dialecttest.Import(SystemModule, "fd_write", "iiii", "i", 1, -1, -1, -1), "no error"},
 		{"path_open", dialecttest.Import(SystemModule, "path_open", "iiiiillii", "i", 3, 0, 0, 1, 0, 0, 0, 0, 0), "no error"},

@@ -74,13 +74,27 @@ type lineWriter struct {
 
 const defaultLineBytes = 8 << 10
 
+// printedBytes is how much of what a guest prints is taken at a time: of a megabyte of
+// empty lines each would be handed over before anybody asks whether the call has ended.
+const printedBytes = 64 << 10
+
 // Write takes everything and never fails: a guest's print is no reason to end
 // it.
 func (w *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
-	w.in.burn(w.in.ctx, uint64(n)>>bytesUnit)
+	for len(b) > printedBytes {
+		w.write(b[:printedBytes])
+		b = b[printedBytes:]
+		w.in.ask(w.in.ctx)
+	}
+	w.write(b)
+	return n, nil
+}
+
+func (w *lineWriter) write(b []byte) {
+	w.in.burn(w.in.ctx, uint64(len(b))>>bytesUnit)
 	if w.emit == nil {
-		return n, nil
+		return
 	}
 	for len(b) > 0 {
 		line, rest, whole := bytes.Cut(b, []byte("\n"))
@@ -91,7 +105,6 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 			w.flush()
 		}
 	}
-	return n, nil
 }
 
 func (w *lineWriter) keep(b []byte) {

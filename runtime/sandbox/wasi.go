@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -95,23 +96,43 @@ var stateless = [...]string{
 	"poll_oneoff", "proc_exit", "random_get", "sched_yield",
 }
 
+// listing are the functions of [SystemModule] that go through a list in memory, and
+// have its length as their third parameter.
+var listing = [...]string{"fd_pread", "fd_pwrite", "fd_read", "fd_write", "poll_oneoff", "sock_recv", "sock_send"}
+
+// mostListed is how long such a list may be, as on other systems, and listedUnits what
+// each entry costs: what a call does.
+const (
+	mostListed  = 1 << 10
+	listedUnits = 50
+)
+
+// errnoInvalid is WASI's EINVAL.
+const errnoInvalid = 28
+
 // registerSystem makes WASI importable. What may change what it keeps for a guest,
 // its descriptors, is noted in the instance if it succeeds.
 func (m *Module) registerSystem(ctx context.Context) error {
-	originals, err := systemImplementation(ctx)
+	functions, err := systemImplementation(ctx)
 	if err != nil {
 		return err
 	}
 	builder := m.runtime.NewHostModuleBuilder(SystemModule)
 	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
-	for _, name := range stateless {
-		delete(originals, name)
-	}
-	for name, original := range originals {
-		t := SystemFunctions()[name]
-		builder.NewFunctionBuilder().
-			WithGoModuleFunction(noted(original), valueTypes(t.Params), valueTypes(t.Results)).
-			WithName(name).Export(name)
+	for name, f := range functions {
+		lists, changes := slices.Contains(listing[:], name), !slices.Contains(stateless[:], name)
+		if lists {
+			f = listed(f)
+		}
+		if changes {
+			f = noted(f)
+		}
+		if lists || changes {
+			t := SystemFunctions()[name]
+			builder.NewFunctionBuilder().
+				WithGoModuleFunction(f, valueTypes(t.Params), valueTypes(t.Results)).
+				WithName(name).Export(name)
+		}
 	}
 	if _, err := builder.Instantiate(ctx); err != nil {
 		return fmt.Errorf("host module %q: %w", SystemModule, err)
@@ -141,11 +162,33 @@ func systemImplementation(ctx context.Context) (functions map[string]api.GoModul
 // noted returns f, which says in the instance that it changed something.
 func noted(f api.GoModuleFunction) api.GoModuleFunc {
 	return func(ctx context.Context, caller api.Module, stack []uint64) {
-		in, ok := ctx.Value(instanceKey{}).(*Instance)
-		if !ok { // every call of a guest goes through an instance
-			panic(errHostPanic)
-		}
+		in := calling(ctx)
 		f.Call(ctx, caller, stack)
 		in.altered = in.altered || uint32(stack[0]) == 0
 	}
+}
+
+// listed returns f with its list charged for, and refused if it is too long: what goes
+// through it asks nobody meanwhile.
+func listed(f api.GoModuleFunction) api.GoModuleFunc {
+	return func(ctx context.Context, caller api.Module, stack []uint64) {
+		n := uint32(stack[2])
+		if n > mostListed {
+			stack[0] = errnoInvalid
+			return
+		}
+		in := calling(ctx)
+		in.burn(ctx, uint64(n)*listedUnits)
+		f.Call(ctx, caller, stack)
+		in.returned(ctx)
+	}
+}
+
+// calling returns the instance that calls.
+func calling(ctx context.Context) *Instance {
+	in, ok := ctx.Value(instanceKey{}).(*Instance)
+	if !ok { // every call of a guest goes through an instance
+		panic(errHostPanic)
+	}
+	return in
 }
