@@ -18,6 +18,8 @@ type arena struct {
 	bytes  []byte // bytes[0] has offset arenaStart
 	blocks map[uint64]uint64
 	free   []span // sorted by offset, not adjacent
+	// moved is how many bytes the host filled or copied that nobody paid for yet.
+	moved int
 }
 
 // span is the bytes from offset at up to offset end.
@@ -49,6 +51,7 @@ func (a *arena) alloc(n uint64) uint64 {
 		a.blocks = map[uint64]uint64{}
 	}
 	a.blocks[at] = n
+	a.moved += int(n)
 	return at
 }
 
@@ -124,6 +127,7 @@ func (a *arena) view(at, n uint64) ([]byte, bool) {
 // block returns a copy of the block at that very offset; nil if there is none.
 func (a *arena) block(at uint64) []byte {
 	b, _ := a.view(at, a.blocks[at])
+	a.moved += len(b)
 	return slices.Clone(b)
 }
 

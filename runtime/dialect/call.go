@@ -155,6 +155,8 @@ func hostFunc(name string, params, results []valueType, f func(context.Context, 
 			c := in.State().(*call) // every instance of this package has one
 			c.asked = true
 			f(ctx, c, in, stack)
+			in.Moved(c.extism.arena.moved)
+			c.extism.arena.moved = 0
 		},
 	}
 }

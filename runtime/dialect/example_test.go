@@ -74,7 +74,7 @@ func ExampleLimits_hostCalls() {
 	call(in, dialecttest.Op(abi.OpKVGet, 50, `{"key":"a"}`))
 	fmt.Println(done, "done")
 	// Output:
-	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call (limits.host_calls)"}}} {LogLines:0 HostCalls:50 Fuel:5615 Anew:}
+	// {"content":[],"structuredContent":{"error":{"code":"limit","message":"kv_get: host calls are used up: at most 3 in one call (limits.host_calls)"}}} {LogLines:0 HostCalls:50 Fuel:3564 Anew:}
 	// 3 done
 }
 

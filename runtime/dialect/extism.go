@@ -260,9 +260,10 @@ func extismVarSet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint6
 
 // extismLog frees the block, as the SDK does.
 func extismLog(level abi.LogLevel) func(context.Context, *call, *sandbox.Instance, []uint64) {
-	return func(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	return func(_ context.Context, c *call, in *sandbox.Instance, stack []uint64) {
 		n := c.extism.arena.length(stack[0])
 		line, _ := c.extism.arena.view(stack[0], min(n, uint64(c.limits.LogLineBytes)+1))
+		in.Moved(len(line))
 		c.journal.write(level, line)
 		c.extism.arena.release(stack[0])
 	}
