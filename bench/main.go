@@ -59,6 +59,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"the door", door},
 		{"a megabyte", megabyte},
 		{"hostile neighbours", neighbour},
+		{"endless guests", late},
 		{"policy and store", state},
 		{"extism/go-sdk", peer},
 		{"ways to stop a guest", stop},

@@ -33,3 +33,14 @@ func TestMissingBenchmarksFail(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The worst of benchmarks is named; without any there is no figure.
+func TestWorst(t *testing.T) {
+	found := &lowest{values: map[string]float64{"Late/a ms": 3, "Late/b_c ms": 7, "Late/d us": 9, "Other/e ms": 8}}
+	if got := found.worst("Late/", "ms"); got != (named{"b c", 7}) || found.missing() != nil {
+		t.Error(got)
+	}
+	if found.worst("Gone/", "ms"); found.missing() == nil {
+		t.Error("a benchmark that is not there has a figure")
+	}
+}
