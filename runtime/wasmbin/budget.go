@@ -2,9 +2,10 @@ package wasmbin
 
 // Budget bounds what a module may be made of. A zero field means its default.
 // The defaults are above what the largest real modules need, and low enough
-// that a compiler gets through each single function in about a second. They are
-// meant for a module as it will be compiled: whoever adds code to one checks what
-// came out.
+// that a compiler gets through each single function in about a second. What
+// [Module.Rewrite] adds is bounded by them: a meter makes a function, and the file, at
+// most [MeteredTimes] as large as they may be, and adds two blocks and a local to a
+// function, and a block to each loop.
 type Budget struct {
 	// FileBytes is the size of the whole module. Default 16 MiB.
 	FileBytes int

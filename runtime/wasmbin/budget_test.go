@@ -13,14 +13,12 @@ import (
 	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
-// A limit is one field of a budget: how to set it, how to make a module that
-// has n of what it limits, and what is said about one that has too many.
+// A limit is one field of a budget with modules that hit it, how to set it, and what
+// is said about one that has too many.
 type limit struct {
-	name     string
-	standard int
-	set      func(b *wasmbin.Budget, n int)
-	build    func(n int) []byte
-	want     string // found and allowed are filled in
+	wasmbintest.Limit
+	set  func(b *wasmbin.Budget, n int)
+	want string // found and allowed are filled in
 }
 
 var empty = x("60 00 00") // the type of a function without parameters and results
@@ -42,125 +40,47 @@ func nested(n int, begin string) []byte { return wasmbintest.Nested(n, begin) }
 
 func brTable(n int) []byte { return wasmbintest.BrTable(n) }
 
-// fileOf is a module of n bytes: a custom section with a long size fills it.
-func fileOf(n int) []byte {
-	rest := n - len(module()) - 6
-	size := x("00 80 80 80 80 00")
-	for i, v := 1, rest; v > 0; i, v = i+1, v>>7 {
-		size[i] |= byte(v & 0x7f)
-	}
-	return join(module(), size, make([]byte, rest))
-}
-
-func exports(n int) []byte {
-	var entries []byte
-	for i := range n {
-		entries = join(entries, name(fmt.Sprint(i)), x("02 00"))
-	}
-	return module(section(5, x("01 00 00")), section(7, u(n), entries))
-}
-
-// locals is a module whose functions declare up to 2,000 locals, n in all.
-func locals(n int) []byte {
-	var bodies [][]byte
-	for ; n > 0; n -= 2000 {
-		declared := u(min(n, 2000))
-		bodies = append(bodies, join(u(len(declared)+4), x("01"), declared, x("7f 00 0b")))
-	}
-	return module(section(1, x("01"), empty), section(3, repeat(len(bodies), x("00"))),
-		section(10, u(len(bodies)), join(bodies...)))
-}
-
-// passing is a function that passes n values, to blocks and calls with one, ten
-// or twenty of them.
-func passing(n int) []byte {
-	ten := repeat(10, x("7f"))
-	body := join(x("00"), times(n%10, "027f 4100 0b 1a"), times(n/20, "1000"), times(n/10%2, "0201 00 0b"), x("0b"))
-	return module(section(1, x("02 60"), ten, ten, x("60 00"), ten), section(3, x("01 00")), section(10, x("01"), u(len(body)), body))
-}
-
 // limits lists every field of a budget; TestEveryBudgetFieldIsListed holds it.
-func limits() []limit {
+func limits() (all []limit) {
 	type budget = wasmbin.Budget
-	return []limit{
-		{"FileBytes", 16 << 20, func(b *budget, n int) { b.FileBytes = n }, fileOf, "file: %d bytes, at most %d"},
-		{"Types", 5_000, func(b *budget, n int) { b.Types = n },
-			func(n int) []byte { return module(section(1, repeat(n, empty))) },
-			"type section: %d types, at most %d"},
-		{"Params", 1_000, func(b *budget, n int) { b.Params = n },
-			func(n int) []byte { return module(section(1, x("01 60"), repeat(n, x("7f")), x("00"))) },
-			"type section: type 0: %d parameters, at most %d"},
-		{"Results", 1_000, func(b *budget, n int) { b.Results = n },
-			func(n int) []byte { return module(section(1, x("01 60 00"), repeat(n, x("7f")))) },
-			"type section: type 0: %d results, at most %d"},
-		{"Imports", 200, func(b *budget, n int) { b.Imports = n },
-			func(n int) []byte { return module(section(1, x("01"), empty), section(2, repeat(n, x("00 00 00 00")))) },
-			"import section: %d imports, at most %d"},
-		{"Functions", 50_000, func(b *budget, n int) { b.Functions = n },
-			func(n int) []byte { return module(functions(n, x("00 0b"))) },
-			"function section: %d functions, at most %d"},
-		{"Tables", 4, func(b *budget, n int) { b.Tables = n },
-			func(n int) []byte { return module(section(4, repeat(n, x("70 00 00")))) },
-			"table section: %d tables, at most %d"},
-		{"TableEntries", 65_536, func(b *budget, n int) { b.TableEntries = n },
-			func(n int) []byte { return module(section(4, x("01 70 00"), u(n))) },
-			"table section: table 0: starts with %d entries, at most %d"},
-		{"MemoryBytes", 1024, func(b *budget, n int) { b.MemoryBytes = int64(n)*65_536 + 65_535 },
-			func(n int) []byte { return module(section(5, x("01 00"), u(n))) },
-			"memory section: memory 0: starts with %d pages of 64 KiB, at most %d"},
-		{"Globals", 2_000, func(b *budget, n int) { b.Globals = n },
-			func(n int) []byte { return module(section(6, repeat(n, x("7f 00 41 00 0b")))) },
-			"global section: %d globals, at most %d"},
-		{"Exports", 500, func(b *budget, n int) { b.Exports = n }, exports, "export section: %d exports, at most %d"},
-		{"Segments", 200_000, func(b *budget, n int) { b.Segments = n },
-			func(n int) []byte { return module(section(9, x("01 01 00 00")), section(11, repeat(n-1, x("01 00")))) },
-			"data section: %d segments, at most %d"},
-		{"BodyBytes", 512 << 10, func(b *budget, n int) { b.BodyBytes = n },
-			func(n int) []byte { return module(functions(1, join(x("00"), bytes.Repeat(x("01"), n-2), x("0b")))) },
-			"code section: function 0: %d bytes of code, at most %d"},
-		{"Locals", 2_000, func(b *budget, n int) { b.Locals = n },
-			func(n int) []byte {
-				body := join(x("02 01 7e"), u(n-3), x("7f 0b")) // beside two parameters
-				return module(section(1, x("01 60 02 7f7f 00")), section(3, x("01 00")), section(10, x("01"), u(len(body)), body))
-			},
-			"code section: function 0: %d locals, at most %d"},
-		{"ModuleLocals", 1_000_000, func(b *budget, n int) { b.ModuleLocals = n }, locals,
-			": %d locals in the module, at most %d"},
-		{"Nesting", 5_000, func(b *budget, n int) { b.Nesting = n },
-			func(n int) []byte { return inBody(nested(n, "0240")) },
-			"code section: function 0: block: %d nested blocks, at most %d"},
-		{"Blocks", 6_000, func(b *budget, n int) { b.Blocks = n },
-			func(n int) []byte { return inBody(times(n, "4100 0440 0b")) },
-			"code section: function 0: if: %d blocks, at most %d"},
-		{"Loops", 500, func(b *budget, n int) { b.Loops = n },
-			func(n int) []byte { return inBody(times(n, "0340 0b")) },
-			"code section: function 0: loop: %d loops, at most %d"},
-		{"LoopNesting", 64, func(b *budget, n int) { b.LoopNesting = n },
-			func(n int) []byte { return inBody(times(n, "0340 0240"), times(2*n, "0b")) },
-			"code section: function 0: loop: %d nested loops, at most %d"},
-		{"LocalsTimesBlocks", 2_000, func(b *budget, n int) { b.LocalsTimesBlocks = 500*n + 499 },
-			func(n int) []byte { return module(functions(1, join(x("01 f403 7f"), times(n, "0240 0b"), x("0b")))) },
-			"code section: function 0: block: 500 locals times %[1]d blocks, at most "},
-		{"LocalsTimesLoops", 400, func(b *budget, n int) { b.LocalsTimesLoops = 500*n + 499 },
-			func(n int) []byte { return module(functions(1, join(x("01 f403 7f"), times(n, "0340 0b"), x("0b")))) },
-			"code section: function 0: loop: 500 locals times %[1]d loops, at most "},
-		{"BranchTargets", 20_000, func(b *budget, n int) { b.BranchTargets = n },
-			func(n int) []byte { return inBody(brTable(n/2), brTable(n-n/2)) },
-			"code section: function 0: br_table: %d targets in the function, at most %d"},
-		{"Values", 100_000, func(b *budget, n int) { b.Values = n }, passing,
-			": %d values passed, at most %d"},
-		{"BulkOperations", 1_000, func(b *budget, n int) { b.BulkOperations = n },
-			func(n int) []byte { return inBody(times(n-1, "4100 4100 4100 fc0a0000"), x("4100 4100 4100 fc0b00")) },
-			"code section: function 0: memory.fill: %d bulk operations, at most %d"},
+	fields := map[string]limit{
+		"FileBytes":         {set: func(b *budget, n int) { b.FileBytes = n }, want: "file: %d bytes, at most %d"},
+		"Types":             {set: func(b *budget, n int) { b.Types = n }, want: "type section: %d types, at most %d"},
+		"Params":            {set: func(b *budget, n int) { b.Params = n }, want: "type section: type 0: %d parameters, at most %d"},
+		"Results":           {set: func(b *budget, n int) { b.Results = n }, want: "type section: type 0: %d results, at most %d"},
+		"Imports":           {set: func(b *budget, n int) { b.Imports = n }, want: "import section: %d imports, at most %d"},
+		"Functions":         {set: func(b *budget, n int) { b.Functions = n }, want: "function section: %d functions, at most %d"},
+		"Tables":            {set: func(b *budget, n int) { b.Tables = n }, want: "table section: %d tables, at most %d"},
+		"TableEntries":      {set: func(b *budget, n int) { b.TableEntries = n }, want: "table section: table 0: starts with %d entries, at most %d"},
+		"MemoryBytes":       {set: func(b *budget, n int) { b.MemoryBytes = int64(n)*65_536 + 65_535 }, want: "memory section: memory 0: starts with %d pages of 64 KiB, at most %d"},
+		"Globals":           {set: func(b *budget, n int) { b.Globals = n }, want: "global section: %d globals, at most %d"},
+		"Exports":           {set: func(b *budget, n int) { b.Exports = n }, want: "export section: %d exports, at most %d"},
+		"Segments":          {set: func(b *budget, n int) { b.Segments = n }, want: "data section: %d segments, at most %d"},
+		"BodyBytes":         {set: func(b *budget, n int) { b.BodyBytes = n }, want: "code section: function 0: %d bytes of code, at most %d"},
+		"Locals":            {set: func(b *budget, n int) { b.Locals = n }, want: "code section: function 0: %d locals, at most %d"},
+		"ModuleLocals":      {set: func(b *budget, n int) { b.ModuleLocals = n }, want: ": %d locals in the module, at most %d"},
+		"Nesting":           {set: func(b *budget, n int) { b.Nesting = n }, want: "code section: function 0: block: %d nested blocks, at most %d"},
+		"Blocks":            {set: func(b *budget, n int) { b.Blocks = n }, want: "code section: function 0: if: %d blocks, at most %d"},
+		"Loops":             {set: func(b *budget, n int) { b.Loops = n }, want: "code section: function 0: loop: %d loops, at most %d"},
+		"LoopNesting":       {set: func(b *budget, n int) { b.LoopNesting = n }, want: "code section: function 0: loop: %d nested loops, at most %d"},
+		"LocalsTimesBlocks": {set: func(b *budget, n int) { b.LocalsTimesBlocks = 500*n + 499 }, want: "code section: function 0: block: 500 locals times %[1]d blocks, at most "},
+		"LocalsTimesLoops":  {set: func(b *budget, n int) { b.LocalsTimesLoops = 500*n + 499 }, want: "code section: function 0: loop: 500 locals times %[1]d loops, at most "},
+		"BranchTargets":     {set: func(b *budget, n int) { b.BranchTargets = n }, want: "code section: function 0: br_table: %d targets in the function, at most %d"},
+		"Values":            {set: func(b *budget, n int) { b.Values = n }, want: ": %d values passed, at most %d"},
+		"BulkOperations":    {set: func(b *budget, n int) { b.BulkOperations = n }, want: "code section: function 0: memory.fill: %d bulk operations, at most %d"},
 	}
+	for _, l := range wasmbintest.Limits() {
+		all = append(all, limit{l, fields[l.Name].set, fields[l.Name].want})
+	}
+	return all
 }
 
 // Each limit takes a module that is at it and refuses one that is one over it,
 // by default and when it is set.
 func TestD12_EveryLimitAtNAndAtOneMore(t *testing.T) {
 	for _, l := range limits() {
-		t.Run(l.name, func(t *testing.T) {
-			l.hit(t, wasmbin.Budget{}, l.standard)
+		t.Run(l.Name, func(t *testing.T) {
+			l.hit(t, wasmbin.Budget{}, l.Standard)
 			const few = 30
 			var b wasmbin.Budget
 			l.set(&b, few)
@@ -171,10 +91,10 @@ func TestD12_EveryLimitAtNAndAtOneMore(t *testing.T) {
 
 func (l limit) hit(t *testing.T, b wasmbin.Budget, n int) {
 	t.Helper()
-	if _, err := wasmbin.Check(l.build(n), b); err != nil {
+	if _, err := wasmbin.Check(l.Build(n), b); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
-	_, err := wasmbin.Check(l.build(n+1), b)
+	_, err := wasmbin.Check(l.Build(n+1), b)
 	if want := fmt.Sprintf(l.want, n+1, n); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("over the limit: got  %v\nwant %s", err, want)
 	}
@@ -183,7 +103,7 @@ func (l limit) hit(t *testing.T, b wasmbin.Budget, n int) {
 func TestEveryBudgetFieldIsListed(t *testing.T) {
 	var listed []string
 	for _, l := range limits() {
-		listed = append(listed, l.name)
+		listed = append(listed, l.Name)
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[wasmbin.Budget]()) {
 		if !slices.Contains(listed, field.Name) {
@@ -268,8 +188,8 @@ func TestAllocationIsBoundedByTheFile(t *testing.T) {
 func demanding() map[string][]byte {
 	all := map[string][]byte{"like a Go guest": likeGo()}
 	for _, l := range limits() {
-		all[l.name] = l.build(l.standard)
-		all[l.name+", one more"] = l.build(l.standard + 1)
+		all[l.Name] = l.Build(l.Standard)
+		all[l.Name+", one more"] = l.Build(l.Standard + 1)
 	}
 	for id := range byte(14) {
 		all[fmt.Sprintf("count of section %d", id)] = join(module(), []byte{id}, x("05ffffffff0f"))

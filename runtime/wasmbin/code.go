@@ -45,7 +45,7 @@ func (w *walker) body(t *FuncType) {
 	}
 	w.instructions()
 	if w.rewriting != nil && w.err == nil {
-		w.rewriting.leave(t, locals, span{start, w.pos})
+		w.rewriting.leave(w, t, locals, span{start, w.pos})
 	}
 	w.b = section
 }

@@ -19,13 +19,16 @@ func seeds() [][]byte {
 		x("0061736d0100000001040160000003020100070501016600000a0901070003400c000b0b"),
 		x("0061736d0100000001040160000003020100070501016600000a0601040010000b"),
 		x("0061736d0100000001040160000003020100040401700001070501016600000a140112000340d070418080c000fc0f001a0c000b0b"),
-		module(functions(2, x("01 d08603 7f 0b"))), locals(3), exports(3), module(customs(2, 3)),
+		module(functions(2, x("01 d08603 7f 0b"))), module(customs(2, 3)),
 		module(section(1, x("01 60 00 00")), section(2, x("01 00 00 00 00")), section(4, x("02 70 00 01 6f 00 01")),
 			section(9, x("08  00 4100 0b 01 00  01 00 01 00  02 01 4100 0b 00 01 00  03 00 01 00"+
 				"04 4100 0b 01 d200 0b  05 70 01 d070 0b  06 01 4100 0b 6f 01 d06f 0b  07 70 01 d200 0b"))),
 	}
 	for id := range byte(14) {
 		all = append(all, join(module(), []byte{id}, x("05"+most)))
+	}
+	for _, l := range wasmbintest.Limits() {
+		all = append(all, l.Build(30))
 	}
 	return append(all, bodies()...)
 }

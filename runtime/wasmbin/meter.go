@@ -194,8 +194,9 @@ func (r *rewriter) bulk(at span, h helper) {
 }
 
 // leave ends a body, of which everything is at s.
-func (r *rewriter) leave(t *FuncType, locals int, s span) {
+func (r *rewriter) leave(w *walker, t *FuncType, locals int, s span) {
 	r.count(t, locals)
 	r.scratch = r.apply(r.scratch[:0], s)
+	w.atMost(uint64(len(r.scratch)), MeteredTimes*w.budget.BodyBytes, "bytes of code with a meter")
 	r.bodies = append(appendUint(r.bodies, len(r.scratch)), r.scratch...)
 }

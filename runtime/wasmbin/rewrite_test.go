@@ -309,3 +309,66 @@ func BenchmarkRewriteGuest(b *testing.B) {
 		})
 	}
 }
+
+// atLimits are modules at each limit of the default budget, by its name.
+func atLimits(t *testing.T) map[string]*wasmbin.Module {
+	t.Helper()
+	all := map[string]*wasmbin.Module{}
+	for _, l := range limits() {
+		wasm := l.Build(l.Standard)
+		all[l.Name] = check(t, wasm)
+		var less wasmbin.Budget
+		l.set(&less, l.Standard-1)
+		if _, err := wasmbin.Check(wasm, less); err == nil {
+			t.Errorf("%s: not at the limit", l.Name)
+		}
+	}
+	return all
+}
+
+// A module at each limit is valid once it is rewritten, and as large as is said of it.
+func TestD12_MeteredAtEachLimit(t *testing.T) {
+	engine := judge(t, 0)
+	for name, m := range atLimits(t) {
+		if err := engine(m.Stripped()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		out := rewritten(t, m)
+		if err := engine(out.Wasm); err != nil {
+			t.Errorf("%s, rewritten: %v", name, err)
+		}
+		most := wide
+		most.FileBytes, most.BodyBytes = wasmbin.MeteredTimes*16<<20, wasmbin.MeteredTimes*512<<10
+		most.Locals, most.Blocks, most.Nesting = 2_000+1, 6_000+2+500, 5_000+2
+		if _, err := wasmbin.Check(out.Wasm, most); err != nil {
+			t.Errorf("%s, rewritten: %v", name, err)
+		}
+	}
+}
+
+// What becomes too large with a meter is refused, though it was not before.
+func TestD12_TooLargeWithAMeter(t *testing.T) {
+	calls := func(n int) []byte { return join(x("00 0340 0b"), times(n, "1000"), x("0b")) }
+	tests := []struct {
+		name string
+		wasm []byte
+		most wasmbin.Budget
+		want string
+	}{
+		{"function", module(functions(2, calls(200_000))), wasmbin.Budget{},
+			"code section: function 0: 2000073 bytes of code with a meter, at most 1048576 (at offset 0x61aa5)"},
+		{"file", module(functions(200, calls(100))), wasmbin.Budget{FileBytes: 50_000}, "file: 215665 bytes with a meter, at most 100000"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := wasmbin.Check(tt.wasm, tt.most)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := m.Rewrite(wasmbin.Rewriting{})
+			if err == nil || err.Error() != tt.want || out != nil {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+}
