@@ -8,6 +8,9 @@ import (
 	"hash/crc32"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -304,11 +307,35 @@ func runnable() (all [][]byte) {
 	return append(all, numbered(), good())
 }
 
+// random are modules that binaryen makes of random bytes, with floats in them; none
+// where it is not installed.
+func random(f *testing.F, n int) (all [][]byte) {
+	program, err := exec.LookPath("wasm-opt")
+	if err != nil {
+		f.Log("without modules of binaryen: ", err)
+		return nil
+	}
+	dir := f.TempDir()
+	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
+	for _, b := range choices(n) {
+		if err := os.WriteFile(in, b, 0o600); err != nil {
+			f.Fatal(err)
+		}
+		text, err := exec.CommandContext(f.Context(), program, "-ttf", in, "-o", out, "--mvp-features", "--enable-bulk-memory", "--enable-multivalue",
+			"--enable-sign-ext", "--enable-nontrapping-float-to-int", "--enable-mutable-globals").CombinedOutput()
+		if err != nil {
+			f.Fatalf("wasm-opt: %v: %.300s", err, text)
+		}
+		all = append(all, read(f, out))
+	}
+	return all
+}
+
 // A module that is accepted does the same with a meter in it as without, and the
 // compiler and the interpreter burn the same fuel. What is no module decides what one
 // is made of.
 func FuzzRewriteRuns(f *testing.F) {
-	for _, seed := range slices.Concat(seeds(), metered(), runnable(), choices(100)) {
+	for _, seed := range slices.Concat(seeds(), metered(), runnable(), choices(100), random(f, 40)) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
