@@ -118,11 +118,12 @@ func settled(fi, before fs.FileInfo, seen, now time.Time, stable time.Duration) 
 	return before != nil && same(fi, before) && now.Sub(seen) >= stable
 }
 
-// arrived reports whether nothing was written to a file since it was renamed, or
-// given its times or mode: it is whole if its bytes are known ones. Where there is
-// no telling, no file has.
-func arrived(fi fs.FileInfo) bool {
-	return fi.Size() > 0 && changedAt(fi).After(fi.ModTime())
+// arrived reports whether a file is another one than that of before, if there was
+// any, or had nothing written to it since it was renamed or given its times. Such a
+// file is whole if its bytes are those of a whole one.
+func arrived(fi, before fs.FileInfo) bool {
+	another := before != nil && !os.SameFile(fi, before)
+	return fi.Size() > 0 && (another || changedAt(fi).After(fi.ModTime()))
 }
 
 func latest(a, b time.Time) time.Time {

@@ -231,7 +231,7 @@ func (w *Watcher) look(root *os.Root, f *folder, name string, v *file, now time.
 		if v.pending != nil && same(fi, v.pending) {
 			return true
 		}
-		if v.pending, v.since = fi, now; !arrived(fi) {
+		if v.pending, v.since = fi, now; !arrived(fi, v.read) {
 			return true
 		}
 		take = w.recall

@@ -21,20 +21,9 @@ func moved(t *testing.T, dir, content string) string {
 	return path
 }
 
-// renamesAreSeen skips where a file does not show that it was renamed.
-func renamesAreSeen(t *testing.T) {
-	t.Helper()
-	fi, err := os.Stat(moved(t, t.TempDir(), "x"))
-	must(t, err)
-	if !arrived(fi) {
-		t.Skip("this platform does not say when a file was renamed")
-	}
-}
-
 // The first change after a while is looked for at once, and bytes that were here
 // before need no time to settle in a file that was renamed into place.
 func TestKnownBytesRenamedIntoPlaceAreToldAtOnce(t *testing.T) {
-	renamesAreSeen(t)
 	onStage(t, func(dir string) { write(t, filepath.Join(dir, "x.wasm"), "old") }, func(s *stage) {
 		_, _, err := s.blobs.Put(strings.NewReader("new"), 3)
 		must(t, err)
@@ -52,7 +41,6 @@ func TestKnownBytesRenamedIntoPlaceAreToldAtOnce(t *testing.T) {
 // A name that appears before the rename, such as that of the file it is written to,
 // does not use up the first look.
 func TestALookThatTellsNothingDelaysNothing(t *testing.T) {
-	renamesAreSeen(t)
 	onStage(t, func(dir string) { write(t, filepath.Join(dir, "x.wasm"), "old") }, func(s *stage) {
 		_, _, err := s.blobs.Put(strings.NewReader("new"), 3)
 		must(t, err)
@@ -99,6 +87,33 @@ func TestF01_OnlyKnownBytesThatWereRenamedNeedNoTime(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestArrived(t *testing.T) {
+	dir := t.TempDir()
+	stat := func(name, content string) os.FileInfo {
+		write(t, filepath.Join(dir, name), content)
+		fi, err := os.Stat(filepath.Join(dir, name))
+		must(t, err)
+		return fi
+	}
+	one, other, empty := stat("one", "1"), stat("other", "2"), stat("empty", "")
+	moved, err := os.Stat(moved(t, dir, "moved"))
+	must(t, err)
+	for name, c := range map[string]struct {
+		fi, before os.FileInfo
+		want       bool
+	}{
+		"another file":              {other, one, true},
+		"the same file":             {one, one, false},
+		"a new name":                {one, nil, false},
+		"another one without bytes": {empty, one, false},
+		"a new name, renamed":       {moved, nil, changedAt(moved).After(moved.ModTime())},
+	} {
+		if got := arrived(c.fi, c.before); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }
 
