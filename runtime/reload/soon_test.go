@@ -117,6 +117,22 @@ func TestArrived(t *testing.T) {
 	}
 }
 
+// One slow scan must not hold up the next, and no number of them for long.
+func TestRest(t *testing.T) {
+	const ms, settle = time.Millisecond, 250 * time.Millisecond
+	for _, c := range []struct{ took, before, want time.Duration }{
+		{2 * ms, 2 * ms, 20 * ms},
+		{1500 * ms, 2 * ms, 20 * ms},
+		{2 * ms, 1500 * ms, 20 * ms},
+		{50 * ms, 60 * ms, 500 * ms},
+		{1500 * ms, 1700 * ms, 1000 * ms},
+	} {
+		if got := rest(c.took, c.before, settle); got != c.want {
+			t.Errorf("after %v and %v: %v, want %v", c.before, c.took, got, c.want)
+		}
+	}
+}
+
 // What is taken away and written anew is never told as missing.
 func TestAFileThatIsRewrittenIsNeverGone(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -31,7 +31,7 @@ type Options struct {
 	// after that is looked for at once. Default 250 ms, so that a storm of changes
 	// is told at most four times a second. It is also how long a file must be
 	// missing until it is gone: some programs take one away before they write it.
-	// Scans keep a distance of at least ten times what the last one took.
+	// Scans keep a distance of ten times what they take, but not over a second.
 	Settle time.Duration
 	// Rescan is how often the folders are looked at without being told to,
 	// for changes that no notification came for. Default 30 s.
@@ -112,18 +112,27 @@ func (w *Watcher) Run(ctx context.Context, emit func([]tool.Candidate)) {
 	n := w.startNotifier()
 	defer func() { n.close(w.o.Logger) }()
 	var last []tool.Candidate
+	var before time.Duration // what the scan before took
 	for first := true; ctx.Err() == nil; first = false {
 		began := time.Now()
 		n.watch(w.folders) // before the scan: what comes after it is notified
 		moving := w.scanAll(w.o.Settle)
 		ended := time.Now() // before what is done with it: that may compile
-		pause := max(w.o.Settle/10, 10*ended.Sub(began))
+		took := ended.Sub(began)
+		pause := max(w.o.Settle/10, rest(took, before, w.o.Settle))
+		before = took
 		if now := w.candidates(); first || !slices.EqualFunc(now, last, equal) {
 			last, pause = now, max(w.o.Settle, pause)
 			emit(slices.Clone(now))
 		}
 		w.wait(ctx, n, moving, ended.Add(pause))
 	}
+}
+
+// rest is how long nothing is scanned, so that a storm in a large folder keeps no
+// core busy. One scan that was slow, as on a busy machine, says nothing about the next.
+func rest(took, before, settle time.Duration) time.Duration {
+	return min(10*min(took, before), 4*settle)
 }
 
 // wait returns when there is reason to scan again, not before next.
