@@ -118,6 +118,7 @@ func badFiles(t *testing.T) []offering {
 		{"array.wasm", holding(schema(`{"type":"array"}`)), `describe: tool "s": inputSchema: type "array", allowed is "object"`},
 		{"list.wasm", holding(schema(`[]`)), `describe: description: tool 1 ("s"): inputSchema is an array, want an object`},
 		{"trap.wasm", holding(dialecttest.Module{Start: []dialecttest.Step{dialecttest.Trap()}}.Bytes()), "describe: trap: does not start: trapped: unreachable"},
+		{"trap-initialize.wasm", holding(dialecttest.Module{Initialize: []dialecttest.Step{dialecttest.Trap()}}.Bytes()), "describe: trap: trapped: unreachable"},
 	}
 	for _, h := range wasmbintest.Fixtures() {
 		if h.Reason != "" {

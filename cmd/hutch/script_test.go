@@ -159,9 +159,14 @@ func sayBack(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s for %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
 }
 
-// cmdStarting writes a module that asks for its input as it starts.
+// cmdStarting writes a module that asks for its input as it starts, or for random
+// numbers.
 func cmdStarting(ts *testscript.TestScript, _ bool, args []string) {
-	m := dialecttest.Module{Initialize: []dialecttest.Step{dialecttest.Import("hutch:host", "input_len", "", "i")}}
+	asks := map[string]dialecttest.Step{
+		"input":  dialecttest.Import("hutch:host", "input_len", "", "i"),
+		"random": dialecttest.Import("wasi_snapshot_preview1", "random_get", "ii", "i", 0, 8),
+	}
+	m := dialecttest.Module{Initialize: []dialecttest.Step{asks[args[1]]}}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), m.Bytes(), 0o644))
 }
 
