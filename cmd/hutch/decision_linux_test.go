@@ -29,37 +29,33 @@ type afterCommand struct {
 	code           int
 }
 
-// types runs a command line in a terminal of its own, beside the server, with what
-// somebody types. It names no folder: the server does.
-func (s *served) types(t *testing.T, answer, line string) afterCommand {
+// atTerminal runs a command line in a terminal of its own, on the state folder of a
+// configuration, with what somebody types.
+func atTerminal(t *testing.T, cfg Config, p program, answer, line string) afterCommand {
 	t.Helper()
 	scr := newScreen(t, answer)
-	out, code := s.runs(t, line, scr.tty, scr.tty)
+	p.stdin, p.stderr, p.typesAhead = scr.tty, scr.tty, true
+	out, err := runTyped(t, p, map[string]string{envState: cfg.State}, strings.Fields(line)...)
+	code := report(p.stderr, err)
 	return afterCommand{scr.close(t), out, code}
+}
+
+// types is a command beside the server. It names no folder: the server does.
+func (s *served) types(t *testing.T, answer, line string) afterCommand {
+	t.Helper()
+	_, p := newTestConfig(t, nil)
+	return atTerminal(t, s.app.cfg, p, answer, line)
 }
 
 // script runs a command line as a program does: there is no terminal.
 func (s *served) script(t *testing.T, line string) afterCommand {
 	t.Helper()
-	var stderr bytes.Buffer
-	out, code := s.runs(t, line, io.NopCloser(strings.NewReader("y\n")), unclosed{&stderr})
-	return afterCommand{stderr.String(), out, code}
-}
-
-func (s *served) runs(t *testing.T, line string, stdin io.ReadCloser, stderr io.WriteCloser) (stdout string, code int) {
-	t.Helper()
 	_, p := newTestConfig(t, nil)
-	return s.runsAs(t, p, line, stdin, stderr)
-}
-
-func (s *served) runsAs(t *testing.T, p program, line string, stdin io.ReadCloser, stderr io.WriteCloser) (stdout string, code int) {
-	t.Helper()
-	var out bytes.Buffer
-	p.name, p.stdin, p.stdout, p.stderr, p.typesAhead = "hutch", stdin, unclosed{&out}, stderr, true
-	p.env = func(name string) string { return map[string]string{envState: s.app.cfg.State}[name] }
-	p.environ = func() []string { return nil }
-	code = report(p.stderr, runCommand(t.Context(), strings.Fields(line), p))
-	return out.String(), code
+	var stderr bytes.Buffer
+	p.stdin, p.stderr, p.typesAhead = io.NopCloser(strings.NewReader("y\n")), unclosed{&stderr}, true
+	out, err := runTyped(t, p, map[string]string{envState: s.app.cfg.State}, strings.Fields(line)...)
+	code := report(p.stderr, err)
+	return afterCommand{stderr.String(), out, code}
 }
 
 // commandIn is the last command that a reason names.
@@ -520,9 +516,7 @@ func startShipper(t *testing.T) shipper {
 // types is [served.types] of a hutch that comes with the same modules.
 func (w shipper) types(t *testing.T, answer, line string) afterCommand {
 	t.Helper()
-	scr := newScreen(t, answer)
-	out, code := w.runsAs(t, w.p, line, scr.tty, scr.tty)
-	return afterCommand{scr.close(t), out, code}
+	return atTerminal(t, w.app.cfg, w.p, answer, line)
 }
 
 // granted checks what goes for a module that is ready.

@@ -408,8 +408,9 @@ func TestAskingRefusesOnEveryFace(t *testing.T) {
 			d.Reason != why {
 			t.Errorf("the reason: %+v", d)
 		}
+		_, p := newTestConfig(t, nil)
 		for _, args := range [][]string{{"tools", "call", "ask"}, {"tools", "list"}} {
-			out, err := s.command(t, append(args, "--tools", s.tools, "--state", s.app.cfg.State, "--policy", s.app.cfg.Policy)...)
+			out, err := printed(t, s.app.cfg, p, args...)
 			if text := fmt.Sprint(out, err); !strings.Contains(text, "waits for a person before each call") {
 				t.Errorf("%s: %s", args, text)
 			}

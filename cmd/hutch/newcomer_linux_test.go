@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 )
@@ -11,16 +10,9 @@ import (
 func (n *newcomer) types(typed, line string, words ...string) {
 	n.Helper()
 	_, p := newTestConfig(n.T, nil)
-	var out bytes.Buffer
-	screen := newScreen(n.T, typed)
-	p.name, p.shipped, p.stdin, p.stdout, p.stderr, p.typesAhead = "hutch", n.shipped, screen.tty, unclosed{&out}, screen.tty, true
-	p.env = func(name string) string { return map[string]string{envState: n.cfg.State}[name] }
-	p.environ = func() []string { return nil }
-	err := runCommand(n.Context(), strings.Fields(line), p)
-	shown := screen.close(n.T) + out.String()
-	if err != nil {
-		shown += err.Error()
-	}
+	p.shipped = n.shipped
+	got := atTerminal(n.T, n.cfg, p, typed, line)
+	shown := got.screen + got.stdout
 	for _, text := range words {
 		if !strings.Contains(shown, text) {
 			n.Errorf("%s: lacks %q: %s", line, text, shown)

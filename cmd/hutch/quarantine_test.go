@@ -1,43 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
-	"github.com/hutch-run/hutch/runtime/worker/workertest"
-	toolswasm "github.com/hutch-run/hutch/tools-wasm"
 )
-
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
-
-// command runs a command on the server's folders, as another process would.
-func (s *served) command(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	none, err := toolswasm.Open(fstest.MapFS{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	p := program{name: "hutch", stdin: io.NopCloser(strings.NewReader("")), stdout: unclosed{&out}, stderr: unclosed{io.Discard},
-		env: func(string) string { return "" }, environ: func() []string { return nil },
-		worker: workertest.Command(t), shipped: none}
-	err = runCommand(t.Context(), append([]string{"hutch"}, args...), p)
-	return out.String(), err
-}
 
 // killWorkers kills the workers of this process now and then, until it is stopped.
 // Only Linux tells of them.
@@ -113,16 +89,19 @@ func TestQuarantineAndRelease(t *testing.T) {
 		t.Errorf("a call of a quarantined module: %s", text)
 	}
 
-	here := []string{"--tools", s.tools, "--state", s.app.cfg.State}
-	out, err := s.command(t, append([]string{"tools", "list"}, here...)...)
+	_, p := newTestConfig(t, nil)
+	command := func(args ...string) (string, error) {
+		return printed(t, s.app.cfg, p, append(args, "--state", s.app.cfg.State)...)
+	}
+	out, err := command("tools", "list")
 	if err != nil || !strings.Contains(out, "held") || !strings.Contains(out, "took its worker down 2 times within 10m0s (2 by crash)") {
 		t.Errorf("list: %s, %v", out, err)
 	}
-	_, err = s.command(t, append([]string{"tools", "call", "e"}, here...)...)
+	_, err = command("tools", "call", "e")
 	if !errors.Is(err, tool.ErrHeld) || !strings.Contains(err.Error(), "hutch tools release e.wasm") {
 		t.Errorf("call: %v", err)
 	}
-	out, err = s.command(t, append([]string{"tools", "inspect", "e.wasm"}, here...)...)
+	out, err = command("tools", "inspect", "e.wasm")
 	if err != nil || !strings.Contains(out, "-> replace the file, or: hutch tools release e.wasm --state ") {
 		t.Errorf("inspect: %s, %v", out, err)
 	}
@@ -131,11 +110,11 @@ func TestQuarantineAndRelease(t *testing.T) {
 	}
 
 	for _, like := range []string{"e", "w.wasm"} {
-		if _, err = s.command(t, "tools", "release", like, "--state", s.app.cfg.State); hintOf(err) != "did you mean e.wasm?" {
+		if _, _, err = typed(t, s.app.cfg, p, "", nil, "tools", "release", like); hintOf(err) != "did you mean e.wasm?" {
 			t.Errorf("release of %s: %v, hint %q", like, err, hintOf(err))
 		}
 	}
-	out, err = s.command(t, "tools", "release", "e.wasm", "--state", s.app.cfg.State)
+	out, _, err = typed(t, s.app.cfg, p, "", nil, "tools", "release", "e.wasm")
 	if err != nil || !strings.HasPrefix(out, "released e.wasm (sha256:") {
 		t.Errorf("release: %q, %v", out, err)
 	}

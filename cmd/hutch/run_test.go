@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,14 +16,11 @@ import (
 // observing runs "hutch run --observe" and returns the policy that it prints.
 func observing(t *testing.T, cfg Config, p program, args ...string) string {
 	t.Helper()
-	var out bytes.Buffer
-	home := t.TempDir()
-	p.stdout, p.stderr, p.stdin = unclosed{&out}, unclosed{t.Output()}, http.NoBody
-	p.env = func(name string) string { return map[string]string{"HOME": home}[name] }
-	p.environ = func() []string { return nil }
+	p.stdin, p.stderr = http.NoBody, unclosed{t.Output()}
 	line := append([]string{"hutch", "run", "--observe", "--state", cfg.State}, args...)
-	must(t, runCommand(t.Context(), line, p))
-	return out.String()
+	out, err := runTyped(t, p, map[string]string{"HOME": t.TempDir()}, line...)
+	must(t, err)
+	return out
 }
 
 // What is printed when a call of a shipped tool is observed with nothing granted is a

@@ -21,37 +21,6 @@ import (
 	"github.com/hutch-run/hutch/runtime/owner"
 )
 
-// typed runs a command beside a server, as another process on its state folder does.
-func typed(t *testing.T, cfg Config, p program, stdin string, env map[string]string, args ...string) (stdout, stderr string, err error) {
-	t.Helper()
-	var out, said transcript
-	p.name, p.stdin, p.stdout, p.stderr = "hutch", io.NopCloser(strings.NewReader(stdin)), kept{&out}, kept{&said}
-	all := map[string]string{envState: cfg.State, envSecrets: cfg.Secrets.File}
-	if cfg.Policy != (state{cfg.State}).policy() { // one that is named has to be there
-		all[envPolicy] = cfg.Policy
-	}
-	if cfg.Secrets.opened() {
-		all[envAgeFile], all[envIdentity] = cfg.Secrets.AgeFile, cfg.Secrets.AgeIdentity
-	}
-	for name, value := range env {
-		all[name] = value
-	}
-	p.env = func(name string) string { return all[name] }
-	p.environ = func() (entries []string) {
-		for name, value := range all {
-			entries = append(entries, name+"="+value)
-		}
-		return entries
-	}
-	err = runCommand(t.Context(), append([]string{"hutch"}, args...), p)
-	return out.String(), said.String(), err
-}
-
-// kept is a transcript that a program may close.
-type kept struct{ *transcript }
-
-func (kept) Close() error { return nil }
-
 // running starts a server, or the owner that a client of an MCP host starts.
 func running(t *testing.T, cfg Config, p program, log *slog.Logger, mcp bool) (s *served, end func()) {
 	if !mcp {

@@ -13,13 +13,6 @@ import (
 	"github.com/hutch-run/hutch/runtime/owner"
 )
 
-// printed is what a command prints that is typed for the folders of a configuration.
-func printed(t *testing.T, cfg Config, p program, args ...string) (string, error) {
-	t.Helper()
-	out, _, err := typed(t, cfg, p, "", nil, append(args, "--tools", cfg.Tools[0])...)
-	return out, err
-}
-
 // What a tool keeps is the same for everybody at this machine: a command by hand,
 // with a server beside it and without one, and the clients of that server.
 func TestCommandsKeepValues(t *testing.T) {
