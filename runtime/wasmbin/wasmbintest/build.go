@@ -1,6 +1,7 @@
-// Package wasmbintest writes modules as bytes, and has those that hurt a host
-// which trusts them: fixtures of a few bytes, and generated ones, each as it is
-// and as a tool that hutch recognises.
+// Package wasmbintest writes modules as bytes. It has those that hurt a host which
+// trusts them: fixtures of a few bytes, and generated ones, each as it is and as a tool
+// that hutch recognises. It has those that are at a limit of the pre-check, makes valid
+// ones of random bytes, and reads the scripts of the specification's tests.
 //
 // Like all test packages it panics over a mistake in a test.
 package wasmbintest
