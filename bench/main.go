@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
@@ -21,6 +22,7 @@ func main() {
 	flag.StringVar(&s.hutch, "hutch", "bin/hutch", "the program to measure")
 	flag.StringVar(&s.worker, "worker", "bin/hutch-worker", "the program of its workers")
 	out := flag.String("json", "bench.out", "file that gets the figures as JSON")
+	flag.StringVar(&s.only, "only", "", "measure only the sections whose names hold this")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -34,6 +36,7 @@ func main() {
 type setup struct {
 	hutch, worker string // programs
 	scratch       string // a folder that is removed at the end
+	only          string // part of the names of the sections to measure; empty: all
 }
 
 func run(ctx context.Context, s setup, out string) (err error) {
@@ -53,6 +56,8 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		measure func(context.Context, *report, setup) error
 	}{
 		{"twenty modules", twenty},
+		{"a thousand modules", thousand},
+		{"a reload", reload},
 		{"the pre-check", precheck},
 		{"the wall", wall},
 		{"the way into a worker", crossing},
@@ -64,6 +69,9 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"extism/go-sdk", peer},
 		{"ways to stop a guest", stop},
 	} {
+		if !strings.Contains(section.name, s.only) {
+			continue
+		}
 		fmt.Fprintln(os.Stderr, "bench: measuring", section.name)
 		if err := section.measure(ctx, r, s); err != nil {
 			return fmt.Errorf("%s: %w", section.name, err)

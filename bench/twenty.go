@@ -69,10 +69,8 @@ func makeModules(ctx context.Context, dir string) error {
 		return err
 	}
 	built := filepath.Join(dir, "guest")
-	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", built, "./guest")
-	build.Dir, build.Env, build.Stderr = "bench", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm"), os.Stderr
-	if err := build.Run(); err != nil {
-		return fmt.Errorf("build the guest: %w", err)
+	if err := buildEcho(ctx, built); err != nil {
+		return err
 	}
 	wasm, err := os.ReadFile(built)
 	if err != nil {
@@ -90,6 +88,16 @@ func makeModules(ctx context.Context, dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("echo%02d.wasm", i)), own, 0o644); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// buildEcho builds the guest of the benchmarks.
+func buildEcho(ctx context.Context, out string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", out, "./guest")
+	build.Dir, build.Env, build.Stderr = "bench", append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm"), os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("build the guest: %w", err)
 	}
 	return nil
 }
