@@ -18,6 +18,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/reload"
 )
 
 // crowd is an app with so many modules, each of which asks for something, is
@@ -116,6 +117,96 @@ func TestReloadDropsNoCall(t *testing.T) {
 	stop()
 	busy.Wait()
 	t.Logf("%d calls and %d lists", calls.Load(), lists.Load())
+}
+
+// A file is renamed over another a hundred times while it is called. No call fails,
+// and each is answered by the version that served when it began or by the next one.
+func TestHundredReloadsUnderLoad(t *testing.T) {
+	const reloads, callers, kinds = 100, 4, 10
+	app := watching(t, func(o *reload.Options) { o.Settle, o.Stable = 20*time.Millisecond, 20*time.Millisecond })
+	body := func(version int) []byte {
+		return answering("hi", "Says which it is.", fmt.Sprint("version ", version%kinds))
+	}
+	beside, place := t.TempDir(), filepath.Join(app.cfg.Tools[0], "hi.wasm")
+	replace := func(version int) {
+		next := filepath.Join(beside, "hi.wasm")
+		must(t, os.WriteFile(next, body(version), 0o600))
+		must(t, os.Rename(next, place))
+		app.awaitServing(t, fmt.Sprintf("%x", sha256.Sum256(body(version))))
+	}
+	replace(0)
+	ctx, stop := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	var calls, current atomic.Int64
+	var since [callers]atomic.Int64 // the version under which each call began
+	for i := range callers {
+		busy.Go(func() {
+			defer since[i].Store(reloads)
+			for ; ctx.Err() == nil && !t.Failed(); calls.Add(1) {
+				began := current.Load()
+				since[i].Store(began)
+				res, err := app.tools.Call(t.Context(), tool.Caller{Conversation: fmt.Sprint(i)}, tool.Call{Name: "hi", Arguments: []byte(`{"a":1}`)})
+				if err != nil || res.IsError || len(res.Content) != 1 {
+					t.Errorf("call under version %d: %+v, %v", began, res, err)
+				} else if got := res.Content[0].Text; got != fmt.Sprint("version ", began%kinds) && got != fmt.Sprint("version ", (began+1)%kinds) {
+					t.Errorf("call under version %d: %s", began, got)
+				}
+			}
+		})
+	}
+	for version := 1; version <= reloads && !t.Failed(); version++ {
+		for before := calls.Load(); calls.Load() < before+callers && !t.Failed(); {
+			runtime.Gosched()
+		}
+		for i := range since { // none is left behind by two
+			for since[i].Load() < int64(version)-1 && !t.Failed() {
+				runtime.Gosched()
+			}
+		}
+		replace(version)
+		current.Store(int64(version))
+	}
+	stop()
+	busy.Wait()
+	t.Logf("%d calls", calls.Load())
+}
+
+// watching is an app that watches its folder, with options of the watch changed.
+func watching(t *testing.T, change func(*reload.Options)) *App {
+	t.Helper()
+	cfg, p := newTestConfig(t, func(cfg *Config) { developing(cfg); cfg.Limits.PerSecond = 1_000_000 })
+	o, err := cfg.takeOver(t.Context())
+	must(t, err)
+	app, err := NewApp(cfg, p, quiet, true)
+	must(t, err)
+	options := reload.Options{Blobs: app.blobs, Logger: quiet}
+	change(&options)
+	app.watcher = reload.New(cfg.Tools, options)
+	ctx, stop := context.WithCancel(context.Background())
+	done := launch(func() error { app.Run(ctx); return nil })
+	t.Cleanup(func() {
+		stop()
+		must(t, <-done)
+		must(t, app.Close())
+		must(t, o.Release())
+	})
+	return app
+}
+
+// awaitServing waits until the bytes of a digest serve.
+func (a *App) awaitServing(t *testing.T, digest string) {
+	t.Helper()
+	deadline := time.After(4 * patientFor)
+	for tick := time.Tick(time.Millisecond); ; {
+		if slices.ContainsFunc(a.modules.Modules(), func(m registry.Module) bool { return m.Serving == digest }) {
+			return
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("sha256:%.12s never serves: %+v", digest, a.modules.Modules())
+		}
+	}
 }
 
 // BenchmarkReload is what a policy of a thousand modules takes from the file until
