@@ -46,6 +46,22 @@ func TestSecondStartNeitherReadsNorCompiles(t *testing.T) {
 	}
 }
 
+// What is asked about before the set is applied is not read a second time for it.
+func TestARecordIsReadOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.offers("a.wasm", "1", "a")
+	w.apply(c)
+	w.start()
+	if d, err := w.Described(c.Digest); err != nil || len(d.Tools) != 1 {
+		t.Fatalf("described: %+v, %v", d, err)
+	}
+	if err := os.Remove(filepath.Join(w.cache, c.Digest+".json")); err != nil {
+		t.Fatal(err)
+	}
+	w.apply(c)
+	w.untouched()
+}
+
 // What lies in the cache is believed only if it is exactly what we wrote.
 func TestDamagedRecordsAreWorkedOutAnew(t *testing.T) {
 	damage := map[string]func(raw []byte) []byte{

@@ -190,7 +190,9 @@ func (r *Registry) known(digest string) (*definition, error) {
 	v, known := r.verdicts[digest]
 	r.mu.Unlock()
 	if !known {
-		v, known = r.cached(digest)
+		if v, known = r.cached(digest); known {
+			v = r.note(digest, v)
+		}
 	}
 	switch {
 	case !known:
@@ -199,4 +201,16 @@ func (r *Registry) known(digest string) (*definition, error) {
 		return nil, v.err
 	}
 	return v.def, nil
+}
+
+// note keeps a verdict of an earlier run, for the digest is likely to be wanted next,
+// and returns the one that counts: another may have come to one meanwhile.
+func (r *Registry) note(digest string, earlier verdict) verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, there := r.verdicts[digest]; there {
+		return v
+	}
+	r.verdicts[digest] = earlier
+	return earlier
 }
