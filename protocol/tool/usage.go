@@ -3,7 +3,6 @@ package tool
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 )
 
 // Usage is what one call used up, as far as its worker told: a call that ran out of
@@ -33,7 +32,7 @@ func WithUsage(r Result, u Usage) Result {
 	}
 	meta := map[string]any{}
 	for key, value := range wrote {
-		if !strings.HasPrefix(key, ownMeta) {
+		if len(key) < len(ownMeta) || key[:len(ownMeta)] != ownMeta {
 			meta[key] = value
 		}
 	}
