@@ -84,8 +84,25 @@ func (a *arena) extend(size uint64) (uint64, bool) {
 	if last >= 0 {
 		a.free = a.free[:last]
 	}
-	a.bytes = append(a.bytes, make([]byte, at+size-a.end())...)
+	a.extendTo(at + size - arenaStart)
 	return at, true
+}
+
+// piece is how many bytes are copied at a time when the arena moves: nothing interrupts
+// that, so a collection would wait for all of them.
+const piece = 256 << 10
+
+// extendTo makes the arena so many bytes long, with zeros behind what it has. What lies
+// behind its end was never written to.
+func (a *arena) extendTo(size uint64) {
+	if size > uint64(cap(a.bytes)) {
+		larger := make([]byte, len(a.bytes), max(size, min(2*uint64(len(a.bytes)), a.most)))
+		for at := 0; at < len(a.bytes); at += piece {
+			copy(larger[at:], a.bytes[at:min(at+piece, len(a.bytes))])
+		}
+		a.bytes = larger
+	}
+	a.bytes = a.bytes[:size]
 }
 
 // end returns the offset behind the last byte.

@@ -173,3 +173,26 @@ func checkArena(t *testing.T, a *arena, want map[uint64][]byte) {
 		}
 	}
 }
+
+// An arena that moves keeps what it holds, and what is new in it is zero.
+func TestArenaMoves(t *testing.T) {
+	a := arena{most: 5 * piece}
+	var want []byte
+	for i, n := range []uint64{piece - 8, 16, piece, 2*piece + 8} {
+		at := a.alloc(n)
+		b, ok := a.view(at, n)
+		if !ok || bytes.Count(b, []byte{0}) != len(b) {
+			t.Fatalf("block %d of %d bytes is not empty", i, n)
+		}
+		for at := range b {
+			b[at] = byte(i + 1 + at%200)
+		}
+		want = append(want, b...)
+		if !bytes.Equal(a.bytes, want) {
+			t.Errorf("after block %d of %d bytes the arena holds something else", i, n)
+		}
+	}
+	if a.alloc(2*piece) != 0 || cap(a.bytes) > 5*piece {
+		t.Errorf("%d bytes of %d", cap(a.bytes), a.most)
+	}
+}

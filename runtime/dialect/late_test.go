@@ -38,6 +38,11 @@ func repeating(code string) []byte {
 	)
 }
 
+// allocating takes so many times three MiB of Extism's memory.
+func allocating(n int) []dialecttest.Step {
+	return slices.Repeat(steps(dialecttest.Import(extismModule, "alloc", "l", "l", 3<<20)), n)
+}
+
 // number is the code of a constant.
 func number(n int) string { return fmt.Sprintf("41 %x", wasmbintest.Int(n)) }
 
@@ -57,6 +62,7 @@ func endless(tb testing.TB) map[string]*Guest {
 		"memory":           mod{Do: steps(dialecttest.Grow(1000), dialecttest.Loop())}.Bytes(),
 		"log flood":        mod{Do: steps(dialecttest.Log(abi.Info, 1<<30, "look at me, look at me, look at me, look at me"))}.Bytes(),
 		"calls host":       mod{Do: steps(dialecttest.Op(abi.OpKVGet, 1<<30, `{"key":"a"}`))}.Bytes(),
+		"extism":           mod{V1: true, Do: append(allocating(20), dialecttest.Loop())}.Bytes(),
 		"fills":            repeating("4100 4100" + all + "fc0b00"),
 		"copies":           repeating("4101 4100" + all + "4101 6b fc0a0000"),
 		"prints much":      repeating(printed(one, 1)),
