@@ -7,6 +7,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
+	"github.com/hutch-run/hutch/runtime/wasmbin/wasmbintest"
 )
 
 // reentered exports call and again, which call env.back with their parameter;
@@ -108,4 +109,43 @@ func TestStackUnits(t *testing.T) {
 			t.Errorf("%d: got %v, want %s", units, err, want)
 		}
 	}
+}
+
+// What the guest burns while the host calls it again is kept by a function that counts
+// in a local, as one with a loop does.
+func TestReenterBurnsFuel(t *testing.T) {
+	const inside = 1000
+	b, name := wasmbintest.Hex, wasmbintest.Name
+	guest := wasmbintest.Module(
+		wasmbintest.Section(1, b("01 60 01 7f 01 7f")),
+		wasmbintest.Section(2, wasmbintest.Vector(wasmbintest.Join(name("env"), name("back"), b("00 00")))),
+		wasmbintest.Section(3, b("02 00 00")),
+		wasmbintest.Section(7, wasmbintest.Vector(wasmbintest.Join(name("outer"), b("00 01")), wasmbintest.Join(name("inner"), b("00 02")))),
+		wasmbintest.Section(10, wasmbintest.Vector(
+			// each counts its parameter down to 0, outer calls env.back meanwhile
+			wasmbintest.Func(b("00"), b("0340 2000 1000 1a 2000 4101 6b 2200 0d00 0b 4100")),
+			wasmbintest.Func(b("00"), b("0340 2000 4101 6b 2200 0d00 0b 4100")))),
+	)
+	both(t, func(t *testing.T, o Options) {
+		i32 := []wasmbin.ValueType{wasmbin.I32}
+		o.Hosts = []HostModule{{Name: "env", Funcs: []HostFunc{{"back", wasmbin.FuncType{Params: i32, Results: i32},
+			func(ctx context.Context, in *Instance, stack []uint64) { in.Reenter(ctx, "inner", inside) }}}}}
+		m := compiled(t, guest, o)
+		var burned []int64
+		for n := range uint64(3) {
+			in, err := m.Instantiate(t.Context(), Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := in.Fuel()
+			if _, err := in.Call(t.Context(), "outer", n+1); err != nil {
+				t.Fatal(err)
+			}
+			burned = append(burned, in.Fuel()-before)
+			closed(t, in)
+		}
+		if once, again := burned[1]-burned[0], burned[2]-burned[1]; once != again || burned[0] < 4*inside || once < 4*inside {
+			t.Errorf("burned %v in one, two and three turns", burned)
+		}
+	})
 }

@@ -1,10 +1,10 @@
 package wasmbin
 
-// Fuel is counted in one global. A function with a loop that calls nothing counts
-// in a local of its own instead, which an engine keeps in a register, where a global
-// is written to memory and read back on each turn. It takes the local from the
-// global when it is entered and after each call, and puts it back before each call
-// and at its end; what a trap leaves behind is what was there at the last of these.
+// Fuel is counted in one global. A function with a loop counts in a local of its own
+// instead, which an engine keeps in a register, where a global is written to memory and
+// read back for each region. It takes the local from the global when it is entered and
+// after each call, and puts it back before each call and at its end; what a trap leaves
+// behind is what was there at the last of these.
 
 // inGlobal stands for the index of a local where there is none.
 const inGlobal = -1
@@ -14,7 +14,7 @@ func (r *rewriter) count(t *FuncType, locals int) {
 	b := &r.body
 	local := inGlobal
 	var entry []byte
-	if b.tight {
+	if len(b.loops) > 0 {
 		local = locals
 		r.declare(b.declared)
 		entry = append(entry, 1, byte(I64)) // the last declaration
@@ -25,7 +25,7 @@ func (r *rewriter) count(t *FuncType, locals int) {
 			r.edits[g.edit].with = r.set(r.less(nil, g.cost, local), local)
 		}
 	}
-	if b.tight || b.calls {
+	if local != inGlobal || b.calls {
 		r.wrap(t, local, locals)
 	} else {
 		for _, i := range b.returns {

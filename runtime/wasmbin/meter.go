@@ -17,8 +17,6 @@ type metered struct {
 	region   int // the one that is being walked
 	blocks   []opened
 	loops    []int    // the regions of all loops
-	open     []bool   // the loops that have not ended: whether they call anything
-	tight    bool     // there is a loop that does not
 	calls    bool     // there are calls of functions of the module
 	returns  []int    // edits that replace return by a branch
 	around   []int    // edits before calls, each followed by the one behind it
@@ -52,7 +50,7 @@ type length struct {
 func (r *rewriter) enter(start, code int) {
 	b := &r.body
 	*b = metered{
-		regions: b.regions[:0], blocks: b.blocks[:0], loops: b.loops[:0], open: b.open[:0],
+		regions: b.regions[:0], blocks: b.blocks[:0], loops: b.loops[:0],
 		returns: b.returns[:0], around: b.around[:0], lengths: b.lengths[:0],
 	}
 	_, size := binary.Uvarint(r.raw[start:])
@@ -101,23 +99,14 @@ func (r *rewriter) loop(w *walker, at span, _ uint32) {
 	b := &r.body
 	r.block(w, at, 0)
 	r.begin(at.end, false)
-	b.open = append(b.open, false)
 	b.loops = append(b.loops, b.region)
 }
 
 func (r *rewriter) end(w *walker, at span, _ uint32) {
-	b, open := &r.body, w.function.open
-	level := len(open) - 1
+	b, level := &r.body, len(w.function.open)-1
 	if level == 0 {
 		b.exit = r.insert(at.start)
 		return
-	}
-	if open[level].kind == loopBlock {
-		calls := b.open[len(b.open)-1]
-		b.open = b.open[:len(b.open)-1]
-		if b.tight = b.tight || !calls; calls {
-			r.busy()
-		}
 	}
 	ended := b.blocks[level]
 	b.blocks = b.blocks[:level]
@@ -149,33 +138,26 @@ func (r *rewriter) returns(w *walker, at span, _ uint32) {
 func (r *rewriter) call(_ *walker, at span, index uint32) {
 	if index < r.imports {
 		r.charge(hostUnits)
-		r.busy()
+		r.around(r.insert(at.start), at)
 		return
 	}
 	renumbered := r.edits[len(r.edits)-1]
 	r.edits = r.edits[:len(r.edits)-1]
-	r.body.around = append(r.body.around, r.insert(at.start))
+	before := r.insert(at.start)
 	r.edits = append(r.edits, renumbered)
-	r.called(at)
+	r.around(before, at)
+	r.body.calls = true
 }
 
 func (r *rewriter) callIndirect(_ *walker, at span, _ uint32) {
-	r.body.around = append(r.body.around, r.insert(at.start))
-	r.called(at)
-}
-
-// called notes a call of a function that charges too.
-func (r *rewriter) called(at span) {
-	r.body.around = append(r.body.around, r.insert(at.end))
+	r.around(r.insert(at.start), at)
 	r.body.calls = true
-	r.busy()
 }
 
-// busy notes a call of any kind.
-func (r *rewriter) busy() {
-	if n := len(r.body.open); n > 0 {
-		r.body.open[n-1] = true
-	}
+// around notes a call, with the edit before it and one behind it. What is called may
+// charge as well; a host function does by calling the guest again.
+func (r *rewriter) around(before int, at span) {
+	r.body.around = append(r.body.around, before, r.insert(at.end))
 }
 
 func (r *rewriter) growMemory(_ *walker, at span, _ uint32) { r.bulk(at, chargePages) }
@@ -189,7 +171,6 @@ func (r *rewriter) moveEntries(_ *walker, at span, _ uint32) {
 // there.
 func (r *rewriter) bulk(at span, h helper) {
 	r.charge(bulkUnits)
-	r.busy()
 	r.body.lengths = append(r.body.lengths, length{r.insert(at.start), h})
 }
 
