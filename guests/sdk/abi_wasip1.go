@@ -55,6 +55,7 @@ func exportDescribe() int32 {
 	if err != nil {
 		return fail(err.Error())
 	}
+	served.warm()
 	return write(out)
 }
 

@@ -213,14 +213,18 @@ func (c *Checkpoint) restore(in *Instance) error {
 // Close brings the instance back for the next call, or gives its memory back. Only
 // the first Close does anything; the instance is not to be used afterwards.
 func (l *Lease) Close(ctx context.Context) error {
-	var err error
+	var closed error
 	l.close.Do(func() {
-		if l.from.restore(l.Instance) == nil && l.from.put(l.Instance) {
+		err := l.from.restore(l.Instance)
+		if err == nil && l.from.put(l.Instance) {
 			return
 		}
-		err = l.Instance.Close(ctx)
+		if err != nil && !errors.Is(err, errChanged) {
+			l.from.owner.logger.Warn("instance not brought back", "error", err)
+		}
+		closed = l.Instance.Close(ctx)
 	})
-	return err
+	return closed
 }
 
 // put keeps an instance, if there is room and somebody may want it.
