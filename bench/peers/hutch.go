@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/sandbox"
@@ -66,11 +67,14 @@ func (p *hutchProgram) start(ctx context.Context, g *guest) (err error) {
 }
 
 func (p *hutchProgram) Fresh(ctx context.Context) (instance, uint64, error) {
-	in, err := p.checkpoint.Instance(ctx, sandbox.Config{})
+	in, err := p.checkpoint.Instance(ctx, sandbox.Config{Fuel: plenty})
 	return hutchInstance{in}, p.handle, err
 }
 
 func (p *hutchProgram) Close(ctx context.Context) error { return p.module.Close(ctx) }
+
+// plenty of fuel is for an instance that is measured as long as others are.
+const plenty = math.MaxInt64 / 2
 
 type hutchInstance struct{ *sandbox.Lease }
 
