@@ -130,7 +130,7 @@ func TestMeansLeaveOutFreshCalls(t *testing.T) {
 func TestTurns(t *testing.T) {
 	var order strings.Builder
 	say := func(name string) turn {
-		return turn{name, func() error { order.WriteString(name); return nil }}
+		return turn{name, func() error { order.WriteString(name); return nil }, 0}
 	}
 	times, err := inTurn(t.Context(), quickly(t), 20, []turn{say("a"), say("b"), say("c")})
 	if err != nil || len(times["a"]) != 20 {
