@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,17 +151,17 @@ func caller() []byte {
 	functions := []struct {
 		module, name string
 		typ          byte
-	}{{SystemModule, "fd_write", 0}, {SystemModule, "poll_oneoff", 0}, {SystemModule, "random_get", 1}, {"test", "read", 1}, {"test", "write", 1}, {"test", "look", 1}}
+	}{{SystemModule, "fd_write", 0}, {SystemModule, "poll_oneoff", 0}, {SystemModule, "random_get", 1}, {"test", "read", 1}, {"test", "write", 1}, {"test", "look", 1}, {SystemModule, "path_unlink_file", 2}, {SystemModule, "path_rename", 3}, {SystemModule, "sched_yield", 4}}
 	var imports, declared, exports, bodies [][]byte
 	for i, f := range functions {
-		arguments := [...]string{"2000 2001 2002 2003 10", "2000 2001 10"}[f.typ]
+		arguments := [...]string{"2000 2001 2002 2003 10", "2000 2001 10", "2000 2001 2002 10", "2000 2001 2002 2003 2004 2005 10", "10"}[f.typ]
 		declared = append(declared, []byte{f.typ})
 		bodies = append(bodies, wasmbintest.Func(b("00"), b(arguments), []byte{byte(i)}))
 		imports = append(imports, wasmbintest.Join(name(f.module), name(f.name), []byte{0, f.typ}))
 		exports = append(exports, wasmbintest.Join(name(f.name), []byte{0, byte(len(functions) + i)}))
 	}
 	return wasmbintest.Module(
-		wasmbintest.Section(1, b("02 60 04 7f7f7f7f 01 7f 60 02 7f7f 01 7f")), wasmbintest.Section(2, wasmbintest.Vector(imports...)),
+		wasmbintest.Section(1, b("05 60 04 7f7f7f7f 01 7f 60 02 7f7f 01 7f 60 03 7f7f7f 01 7f 60 06 7f7f7f7f7f7f 01 7f 60 00 01 7f")), wasmbintest.Section(2, wasmbintest.Vector(imports...)),
 		wasmbintest.Section(3, wasmbintest.Vector(declared...)), wasmbintest.Section(5, b("01 00 04")),
 		wasmbintest.Section(7, wasmbintest.Vector(exports...)), wasmbintest.Section(10, wasmbintest.Vector(bodies...)))
 }
@@ -253,6 +254,45 @@ func TestE01_ListsOfTheSystemEnd(t *testing.T) {
 	}
 }
 
+// E01: of a path the system copies as much as it may have, and the guest pays for that.
+func TestE01_PathsHaveAnEnd(t *testing.T) {
+	const noFolder = 8 // EBADF
+	for _, tt := range []struct {
+		export string
+		args   func(n uint64) []uint64
+	}{
+		{"path_unlink_file", func(n uint64) []uint64 { return []uint64{3, 0, n} }},
+		{"path_rename", func(n uint64) []uint64 { return []uint64{3, 0, n, 3, 0, 1} }},
+		{"path_rename", func(n uint64) []uint64 { return []uint64{3, 0, 1, 3, 0, n} }},
+	} {
+		in := called(t, Config{})
+		if !in.Write(0, bytes.Repeat([]byte("a"), mostPath+1)) {
+			t.Fatal("it does not fit")
+		}
+		in.meter.moved = 0
+		var burned []int64
+		for n, want := range map[uint64]uint32{1: noFolder, mostPath: noFolder, mostPath + 1: errnoNameTooLong, 1<<32 - 1: errnoNameTooLong} {
+			before := in.Fuel()
+			if got, err := in.Call(t.Context(), tt.export, tt.args(n)...); err != nil || uint32(got[0]) != want {
+				t.Errorf("%s: %d bytes: %v, %v, want %d", tt.export, n, got, err, want)
+			}
+			burned = append(burned, in.Fuel()-before)
+		}
+		if more := slices.Max(burned) - slices.Min(burned); more != mostPath>>bytesUnit {
+			t.Errorf("%s: the longest path cost %d more than none, want %d", tt.export, more, mostPath>>bytesUnit)
+		}
+	}
+}
+
+// The functions that take paths are those that are bounded.
+func TestPathsAreAllBounded(t *testing.T) {
+	for name := range SystemFunctions() {
+		if _, ok := paths[name]; ok != strings.HasPrefix(name, "path_") {
+			t.Error(name)
+		}
+	}
+}
+
 // A guest that is in host functions all the time ends there, whatever they cost: after
 // some of them, and in the middle of much that it prints.
 func TestE01_HostCallsEndAtTheirDeadline(t *testing.T) {
@@ -266,7 +306,7 @@ func TestE01_HostCallsEndAtTheirDeadline(t *testing.T) {
 	if _, err := in.Call(&expiring{t.Context(), 1}, "fd_write", 1, 0, 1, 64); !ended(err) || lines != 2*printedBytes {
 		t.Errorf("printed %d lines, then %v", lines, err)
 	}
-	for name, args := range map[string][]uint64{"look": {0, 0}, "fd_write": {1, 0, 0, 64}} {
+	for name, args := range map[string][]uint64{"look": {0, 0}, "fd_write": {1, 0, 0, 64}, "path_unlink_file": {3, 0, 1}, "sched_yield": {}} {
 		in, ctx := called(t, Config{}), &expiring{t.Context(), 0}
 		n := 1
 		for ; n < 100; n++ {

@@ -107,8 +107,30 @@ const (
 	listedUnits = 50
 )
 
-// errnoInvalid is WASI's EINVAL.
-const errnoInvalid = 28
+// paths are the functions of [SystemModule] that take paths, with which of their
+// parameters say how long these are. The engine copies a path and goes through it
+// before it finds that there is no folder for it.
+var paths = map[string][]int{
+	"path_create_directory":   {2},
+	"path_filestat_get":       {3},
+	"path_filestat_set_times": {3},
+	"path_link":               {3, 6},
+	"path_open":               {3},
+	"path_readlink":           {2},
+	"path_remove_directory":   {2},
+	"path_rename":             {2, 5},
+	"path_symlink":            {1, 4},
+	"path_unlink_file":        {2},
+}
+
+// mostPath is how many bytes a path may have, as on other systems.
+const mostPath = 4 << 10
+
+// WASI's EINVAL and ENAMETOOLONG.
+const (
+	errnoInvalid     = 28
+	errnoNameTooLong = 37
+)
 
 // registerSystem makes WASI importable. What may change what it keeps for a guest,
 // its descriptors, is noted in the instance if it succeeds.
@@ -118,21 +140,20 @@ func (m *Module) registerSystem(ctx context.Context) error {
 		return err
 	}
 	builder := m.runtime.NewHostModuleBuilder(SystemModule)
-	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
 	for name, f := range functions {
-		lists, changes := slices.Contains(listing[:], name), !slices.Contains(stateless[:], name)
-		if lists {
+		if slices.Contains(listing[:], name) {
 			f = listed(f)
 		}
-		if changes {
+		if lengths := paths[name]; lengths != nil {
+			f = named(f, lengths)
+		}
+		if !slices.Contains(stateless[:], name) {
 			f = noted(f)
 		}
-		if lists || changes {
-			t := SystemFunctions()[name]
-			builder.NewFunctionBuilder().
-				WithGoModuleFunction(f, valueTypes(t.Params), valueTypes(t.Results)).
-				WithName(name).Export(name)
-		}
+		t := SystemFunctions()[name]
+		builder.NewFunctionBuilder().
+			WithGoModuleFunction(asking(f), valueTypes(t.Params), valueTypes(t.Results)).
+			WithName(name).Export(name)
 	}
 	if _, err := builder.Instantiate(ctx); err != nil {
 		return fmt.Errorf("host module %q: %w", SystemModule, err)
@@ -177,10 +198,34 @@ func listed(f api.GoModuleFunction) api.GoModuleFunc {
 			stack[0] = errnoInvalid
 			return
 		}
-		in := calling(ctx)
-		in.burn(ctx, uint64(n)*listedUnits)
+		calling(ctx).burn(ctx, uint64(n)*listedUnits)
 		f.Call(ctx, caller, stack)
-		in.returned(ctx)
+	}
+}
+
+// named returns f with the paths that it takes charged for, and refused if one is too
+// long; lengths are the parameters that say how long they are.
+func named(f api.GoModuleFunction, lengths []int) api.GoModuleFunc {
+	return func(ctx context.Context, caller api.Module, stack []uint64) {
+		in := calling(ctx)
+		for _, i := range lengths {
+			n := uint32(stack[i])
+			if n > mostPath {
+				stack[0] = errnoNameTooLong
+				return
+			}
+			in.Moved(int(n))
+		}
+		f.Call(ctx, caller, stack)
+	}
+}
+
+// asking returns f, after which somebody asks now and then whether the guest may go on:
+// one that calls by way of a table pays for no more than its own instructions.
+func asking(f api.GoModuleFunction) api.GoModuleFunc {
+	return func(ctx context.Context, caller api.Module, stack []uint64) {
+		f.Call(ctx, caller, stack)
+		calling(ctx).returned(ctx)
 	}
 }
 
