@@ -254,6 +254,26 @@ func TestE01_ListsOfTheSystemEnd(t *testing.T) {
 	}
 }
 
+// E01: a guest gets little at a time, because a unit can take 200 ns.
+func TestE01_SlicesAreShort(t *testing.T) {
+	in, err := compiled(t, mod{Do: steps(dialecttest.Loop())}.Bytes(), Options{}).Instantiate(t.Context(), Config{State: &recorder{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, in)
+	const slice = 20_000_000 / 200
+	for slices := range int64(3) {
+		before := in.Fuel()
+		_, err := in.Call(&expiring{t.Context(), int(slices)}, "call")
+		if got := errorText(err); got != "timeout: the time for this call is over" {
+			t.Fatal(got)
+		}
+		if burned := in.Fuel() - before; burned > (slices+2)*slice {
+			t.Errorf("burned %d in %d slices", burned, slices)
+		}
+	}
+}
+
 // E01: of a path the system copies as much as it may have, and the guest pays for that.
 func TestE01_PathsHaveAnEnd(t *testing.T) {
 	const noFolder = 8 // EBADF

@@ -56,7 +56,7 @@ type Options struct {
 	// Limits bound each instance; only MemoryBytes and Fuel are read here.
 	Limits abi.Limits
 	// Slice is how much fuel a guest gets at a time: how late it notices that it
-	// should end. Default 1,000,000, which is about a millisecond.
+	// should end. Default 100,000, which is about 0.1 ms.
 	Slice int64
 	// StackUnits is how much of the stack calls within each other may take; see
 	// [wasmbin.Rewriting].
