@@ -3,6 +3,7 @@ package dialect
 import (
 	"context"
 	"math"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/runtime/sandbox"
@@ -204,7 +205,9 @@ func (c *call) extismAnswer(status int32) ([]byte, error) {
 	if s.fault != nil {
 		return nil, s.fault
 	}
-	if text := s.arena.block(s.errorAt); status != 0 || len(text) > 0 {
+	// Of a text that will be cut, no more is copied than is needed to see that.
+	n := min(s.arena.length(s.errorAt), maxErrorBytes+utf8.UTFMax)
+	if text, _ := s.arena.view(s.errorAt, n); status != 0 || len(text) > 0 {
 		return nil, guestError(status, text)
 	}
 	if s.output.n == 0 {
@@ -223,11 +226,19 @@ func (c *call) extismAnswer(status int32) ([]byte, error) {
 }
 
 func extismConfigGet(ctx context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	if c.extism.arena.length(stack[0]) > maxKeyBytes { // then there is none
+		stack[0] = 0
+		return
+	}
 	value, _ := c.configured(ctx, string(c.extism.arena.block(stack[0])))
 	stack[0] = c.extism.give("a configuration value", []byte(value))
 }
 
 func extismVarGet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+	if c.extism.arena.length(stack[0]) > maxVarBytes { // then there is none
+		stack[0] = 0
+		return
+	}
 	value := c.extism.vars[string(c.extism.arena.block(stack[0]))]
 	stack[0] = c.extism.give("a variable", value)
 }
@@ -236,9 +247,13 @@ func extismVarGet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint6
 // the variable.
 func extismVarSet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
 	s := &c.extism
+	defer s.arena.release(stack[1])
+	defer s.arena.release(stack[0])
+	if s.arena.length(stack[0])+s.arena.length(stack[1]) > maxVarBytes { // before it is copied
+		s.tooManyVars()
+		return
+	}
 	name, value, remove := string(s.arena.block(stack[0])), s.arena.block(stack[1]), stack[1] == 0
-	s.arena.release(stack[0])
-	s.arena.release(stack[1])
 	old, there := s.vars[name]
 	if there {
 		delete(s.vars, name)
@@ -248,7 +263,7 @@ func extismVarSet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint6
 		return
 	}
 	if s.varBytes+len(name)+len(value) > maxVarBytes || len(s.vars) >= maxVars {
-		s.spoil(abi.Failf(abi.ClassLimit, "the tool keeps more than %d variables or %d bytes in them", maxVars, maxVarBytes))
+		s.tooManyVars()
 		return
 	}
 	if s.vars == nil {
@@ -256,6 +271,10 @@ func extismVarSet(_ context.Context, c *call, _ *sandbox.Instance, stack []uint6
 	}
 	s.vars[name] = value
 	s.varBytes += len(name) + len(value)
+}
+
+func (s *extismState) tooManyVars() {
+	s.spoil(abi.Failf(abi.ClassLimit, "the tool keeps more than %d variables or %d bytes in them", maxVars, maxVarBytes))
 }
 
 // extismLog frees the block, as the SDK does.

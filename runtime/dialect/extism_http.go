@@ -24,11 +24,23 @@ type httpResponse struct {
 	headers []byte // JSON, names in lower case
 }
 
-func extismHTTPRequest(ctx context.Context, c *call, _ *sandbox.Instance, stack []uint64) {
+// maxMetaBytes bounds what of a request is read here: all but its body.
+const maxMetaBytes = 256 << 10
+
+// extismHTTPRequest looks at sizes before it copies anything: a block may be as large as
+// the tool's memory, and to read that much JSON takes a second.
+func extismHTTPRequest(ctx context.Context, c *call, in *sandbox.Instance, stack []uint64) {
 	s := &c.extism
-	meta, body := s.arena.block(stack[0]), s.arena.block(stack[1])
+	metaAt, bodyAt := stack[0], stack[1]
+	metaBytes, bodyBytes := s.arena.length(metaAt), s.arena.length(bodyAt)
 	stack[0], s.response = 0, httpResponse{}
-	request, err := httpRequest(meta, body)
+	if metaBytes > maxMetaBytes || bodyBytes > maxRequestBytes {
+		r := refuse(abi.Limit, abi.OpHTTP, "request of %d bytes with a body of %d, at most %d with %d", metaBytes, bodyBytes, maxMetaBytes, maxRequestBytes)
+		c.journal.write(abi.Warn, []byte(refusalText(r)))
+		return
+	}
+	in.Moved(int(metaBytes+bodyBytes) * readAndWritten)
+	request, err := httpRequest(s.arena.block(metaAt), s.arena.block(bodyAt))
 	if err != nil {
 		c.journal.write(abi.Warn, []byte("http_request: the request is no JSON as Extism has it"))
 		return
@@ -45,6 +57,9 @@ func extismHTTPRequest(ctx context.Context, c *call, _ *sandbox.Instance, stack 
 	}
 	stack[0] = s.give("an HTTP response", result.BodyBase64)
 }
+
+// readAndWritten is how many times a byte of JSON costs what a byte that is copied does.
+const readAndWritten = 256
 
 // httpRequest puts an Extism request and its body into one.
 func httpRequest(meta, body []byte) ([]byte, error) {

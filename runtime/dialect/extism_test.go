@@ -272,6 +272,42 @@ func TestExtismHTTP(t *testing.T) {
 	}
 }
 
+// E09: what a function has no use for because of its size is not copied, and nobody
+// reads megabytes of JSON.
+func TestE09_ExtismBlocksThatAreTooLarge(t *testing.T) {
+	const size, at = 32 << 20, arenaStart
+	burned := func(more ...dialecttest.Step) (int64, string) {
+		m := mod{V1: true, Do: append(steps(dialecttest.Import(extismModule, "alloc", "l", "l", size)), more...)}
+		lines := []string{""}
+		_, usage, err := loaded(t, m, Options{}).Call(t.Context(), 1, abi.Invocation{Log: func(_ abi.LogLevel, s string) { lines = append(lines, s) }})
+		if f := (*abi.Failure)(nil); errors.As(err, &f) && f.Class == abi.ClassTrap {
+			t.Error(err)
+		}
+		return usage.Fuel, lines[len(lines)-1]
+	}
+	alone, _ := burned()
+	call := func(name, params, results string, args ...int64) dialecttest.Step {
+		return dialecttest.Import(extismModule, name, params, results, args...)
+	}
+	const refused = "http_request: request of %d bytes with a body of %d, at most 262144 with 4194304"
+	for _, tt := range []struct {
+		name, logged string
+		step         dialecttest.Step
+	}{
+		{"config_get", "", call("config_get", "l", "l", at)},
+		{"var_get", "", call("var_get", "l", "l", at)},
+		{"name in var_set", "", call("var_set", "ll", "", at, 0)},
+		{"value in var_set", "", call("var_set", "ll", "", 0, at)},
+		{"request", fmt.Sprintf(refused, size, 0), call("http_request", "ll", "l", at, 0)},
+		{"body", fmt.Sprintf(refused, 0, size), call("http_request", "ll", "l", 0, at)},
+	} {
+		got, logged := burned(tt.step)
+		if more := got - alone; more > 1000 || logged != tt.logged {
+			t.Errorf("%s: burned %d more, logged %q", tt.name, more, logged)
+		}
+	}
+}
+
 func TestExtismHTTPWithoutAGrant(t *testing.T) {
 	var lines []string
 	g := loaded(t, mod{V1: true, Do: steps(dialecttest.Op(abi.OpHTTP, 1, `{"url":"https://a/"}`))}, Options{})
