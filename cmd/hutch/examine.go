@@ -99,8 +99,8 @@ func (w *workbench) view(ctx context.Context, name string, body []byte) (registr
 }
 
 // judged is view for who wants to know how a file of this name and these bytes stands
-// by what was decided, wherever it lies, and what it was granted.
-func (w *workbench) judged(ctx context.Context, p program, name string, body []byte) (registry.Module, []string, error) {
+// by what was decided, wherever it lies, and what that was.
+func (w *workbench) judged(ctx context.Context, p program, name string, body []byte) (registry.Module, *capability.Book, error) {
 	book, err := w.book(ctx, p, body)
 	if err != nil {
 		return registry.Module{}, nil, err
@@ -109,7 +109,7 @@ func (w *workbench) judged(ctx context.Context, p program, name string, body []b
 	if err != nil {
 		return registry.Module{}, nil, err
 	}
-	return m, book.Entry(policyModule(m)).Grant.Lines(), r.Close()
+	return m, book, r.Close()
 }
 
 // book is what was decided, and which versions served, as tools in folders know it.

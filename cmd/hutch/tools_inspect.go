@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -52,8 +53,8 @@ type inspection struct {
 	// Confirmed: its description is the one that it gives when it is asked.
 	Confirmed bool             `json:"confirmed"`
 	Memory    *inspectedMemory `json:"memory,omitempty"`
-	// StartsAnew is why each call starts the module anew, as far as its bytes and the
-	// policy tell; empty if calls begin in the state that it has started in.
+	// StartsAnew is why each call starts the module anew, as its bytes, the policy or a
+	// start tell; empty if calls begin in the state that it has started in.
 	StartsAnew string        `json:"startsAnew,omitempty"`
 	Imports    []string      `json:"imports"`
 	Exports    []string      `json:"exports"`
@@ -86,7 +87,7 @@ func runInspect(c *cli.Context, p program) error {
 			if err := a.await(ctx, say, everythingLoaded); err != nil {
 				return err
 			}
-			in, err = a.inspect(arg)
+			in, err = a.inspect(ctx, say, arg)
 			return err
 		})
 	}
@@ -127,12 +128,12 @@ func inspectFile(c *cli.Context, p program, path string) (in inspection, err err
 		return in, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
-	m, grant, err := bench.judged(c.Context, p, filepath.Base(path), body)
+	m, book, err := bench.judged(c.Context, p, filepath.Base(path), body)
 	if err != nil {
 		return in, err
 	}
 	in = newInspection(m)
-	in.Grant = grant
+	in.decided(book, m)
 	if folder := cfg.folderOf(path); folder != "" {
 		in.Source = folder
 	}
@@ -200,13 +201,13 @@ func sameDescription(kind dialect.Kind, manifest, raw []byte) error {
 }
 
 // inspect looks at what a folder has under a module's or a tool's name.
-func (a *App) inspect(name string) (inspection, error) {
+func (a *App) inspect(ctx context.Context, say *voice, name string) (inspection, error) {
 	m, ok := findModule(a.modules.Modules(), name)
 	if !ok {
 		return inspection{}, a.nothingLike(name)
 	}
 	in := newInspection(m)
-	in.Grant = a.book.Entry(policyModule(m)).Grant.Lines()
+	in.decided(a.book, m)
 	if in.Waiting != nil {
 		in.Do = a.wait(&in)
 	} else if m.Digest == "" {
@@ -221,11 +222,24 @@ func (a *App) inspect(name string) (inspection, error) {
 	in.Do = cmp.Or(in.Do, in.advice(body, a.cfg))
 	if checked, err := wasmbin.Check(body, wasmbin.Budget{MemoryBytes: a.cfg.Limits.Call.MemoryBytes}); err == nil {
 		in.structure(checked)
-		if a.book.Effective(tool.Caller{}, policyModule(m), "").Limits().Call.Fresh {
-			in.StartsAnew = "the policy says checkpoint: off"
+		if a.quarantined()[in.Digest] {
+			return in, nil
+		}
+		defer say.eventually("starting " + in.Module)()
+		bench := workbench{cfg: a.cfg, pool: a.pool}
+		if err := bench.start(ctx, &in, checked); err != nil {
+			in.Warnings = append(in.Warnings, err.Error()) // what is known of it is worth reading all the same
 		}
 	}
-	return in, nil
+	return in, ctx.Err()
+}
+
+// decided adds what the policy says of the module.
+func (in *inspection) decided(book *capability.Book, m registry.Module) {
+	in.Grant = book.Entry(policyModule(m)).Grant.Lines()
+	if book.Effective(tool.Caller{}, policyModule(m), "").Limits().Call.Fresh {
+		in.StartsAnew = "the policy says checkpoint: off"
+	}
 }
 
 // wait completes what is said about a version that waits, and returns what to do.
@@ -274,7 +288,7 @@ func (in *inspection) structure(m *wasmbin.Module) {
 	for _, e := range m.Exports {
 		in.Exports = append(in.Exports, e.Kind.String()+" "+e.Name)
 	}
-	in.StartsAnew = dialect.Anew(m)
+	in.StartsAnew = cmp.Or(in.StartsAnew, dialect.Anew(m))
 	if m.Memory != nil {
 		in.Memory = &inspectedMemory{Min: uint64(m.Memory.Min) << 16}
 		if m.Memory.HasMax {
