@@ -159,7 +159,7 @@ func (g *Guest) start(ctx context.Context, all bool) (*beginning, error) {
 			return err
 		}
 		if c.personal {
-			return &sandbox.NotCovered{Reason: "it asks for configuration or the host while it describes itself"}
+			return &sandbox.NotCovered{Reason: g.whyPersonal()}
 		}
 		if after := in.MemoryBytes(); after > before && after > uint64(limits.MemoryBytes)/2 {
 			return &sandbox.NotCovered{Reason: "it takes more than half of its memory to describe itself"}
@@ -167,6 +167,14 @@ func (g *Guest) start(ctx context.Context, all bool) (*beginning, error) {
 		return nil
 	})
 	return b, err
+}
+
+// whyPersonal is what is said of a guest that has asked for what belongs to a call.
+func (g *Guest) whyPersonal() string {
+	if g.kind == JS {
+		return "outside of functions the script logs, draws at random, or asks for configuration or the host"
+	}
+	return "it asks for configuration or the host while it describes itself"
 }
 
 // prepare does what can be done before a call is known.

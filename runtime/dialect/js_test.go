@@ -399,7 +399,7 @@ func TestJSRandomNumbers(t *testing.T) {
 
 // Calls begin behind the script, or if it asks for what belongs to a call before it.
 func TestJSBeginnings(t *testing.T) {
-	const anew, random = "it asks for configuration or the host while it describes itself", "Math.random();"
+	const anew, random = "outside of functions the script logs, draws at random, or asks for configuration or the host", "Math.random();"
 	for text, want := range map[string]string{
 		"":                                 "",
 		`config_get("a");`:                 anew,
