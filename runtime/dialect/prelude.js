@@ -65,6 +65,21 @@
 		return slice(stack, at, end) + ": ";
 	}
 
+	// trail returns where an error came from, a line for each call and a break before
+	// each, without those of this file.
+	function trail(error) {
+		const stack = error.stack;
+		if (typeof stack !== "string") return "";
+		let kept = "";
+		for (let at = 0, end; at < stack.length; at = end + 1) {
+			end = indexOf(stack, "\n", at);
+			if (end < 0) end = stack.length;
+			const line = slice(stack, at, end);
+			if (indexOf(line, "<hutch>:") < 0) kept += "\n" + line;
+		}
+		return kept;
+	}
+
 	const isMistake = (error) => {
 		for (let i = 0; i < mistakes.length; i++) if (error instanceof mistakes[i]) return true;
 		return false;
@@ -395,7 +410,7 @@
 		let why = `internal error in tool ${name}: ${shown(error)}`;
 		try {
 			if (isError(error) && !isMistake(error)) why = text(error.message);
-			else log(4, [isError(error) ? text(error.stack ?? "") : ""]);
+			else log(4, [shown(error) + (isError(error) ? trail(error) : "")]);
 		} catch {}
 		return textResult(why, `,"isError":true`);
 	}
