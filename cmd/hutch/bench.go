@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -85,7 +86,7 @@ func runBench(c *cli.Context, p program) error {
 
 func newBench(c *cli.Context, p program) (b benchRun, err error) {
 	if c.NArg() == 1 {
-		return b, usagef("bench takes nothing, or a MODULE, a TOOL and a JSON object: 1 given").withHint("hutch help bench")
+		return b, usagef("bench takes nothing, or a MODULE and a TOOL, and a JSON object if that wants one: 1 given").withHint("hutch help bench")
 	}
 	if err := wantArgs(c, 0, 3, "at most a MODULE, a TOOL and a JSON object"); err != nil {
 		return b, err
@@ -128,6 +129,9 @@ func (b *benchRun) choose(c *cli.Context) (err error) {
 	}
 	b.module = filepath.Base(named)
 	b.body, err = readModule(named)
+	if errors.Is(err, fs.ErrNotExist) {
+		return hinted(fmt.Errorf("no file %s", quoted(named)), "name a file that hutch build wrote, or one in a tool folder")
+	}
 	return err
 }
 
@@ -138,11 +142,11 @@ func (b *benchRun) ship(name string) error {
 		return err
 	}
 	shipped := set.Modules()
-	i := slices.IndexFunc(shipped, func(m toolswasm.Module) bool { return m.Name == name })
+	i := slices.IndexFunc(shipped, func(m toolswasm.Module) bool { return m.Name == moduleName(name) })
 	if i < 0 {
 		return hinted(fmt.Errorf("%s is neither a file nor a module that hutch ships", quoted(name)), "name a file: hutch bench ./greet.wasm greet '{\"name\":\"World\"}'")
 	}
-	b.module = name
+	b.module = shipped[i].Name
 	b.body, err = set.Fetch(shipped[i].Digest)
 	return err
 }
