@@ -36,8 +36,9 @@ func benchCommand(p program) *cli.Command {
 		Action: func(c *cli.Context) error { return runBench(c, p) },
 		Description: `MODULE is a .wasm file, or the name of a module that hutch ships; without one, a shipped tool is measured.
 The calls are real ones: checked, in a worker process, each from a clean state. They go neither over MCP nor
-past a limit on calls a second. The first that fails ends it, with exit code 1. What is measured is this
-machine with whatever else it does meanwhile, so measure twice before you compare.
+past a limit on calls a second. Nothing is granted, so a module that asks for something is refused. The first
+that fails ends it, with exit code 1. What is measured is this machine with whatever else it does meanwhile, so
+measure twice before you compare.
 ` + exitCodeHelp + `
 
 examples:
@@ -170,7 +171,13 @@ func (b benchRun) open(ctx context.Context, state string) (o openedBench, err er
 	if o.tools, m, err = o.mount(ctx, b.module, b.body, registry.Options{}); err != nil {
 		return o, errors.Join(err, o.workbench.Close())
 	}
-	if err = usable(m); err == nil {
+	switch {
+	case m.Status == tool.Held: // also if the policy grants it all: bench has a state and a policy of its own
+		err = hinted(fmt.Errorf("%w: %s %s", tool.ErrHeld, m.Name, withoutCommand(m.Reason)),
+			"bench grants nothing, so that it measures only modules that ask for nothing")
+	case m.Status == tool.Rejected:
+		err = rejection(m)
+	default:
 		err = b.has(m)
 	}
 	if err != nil {
