@@ -21,8 +21,8 @@ func newCommand(p program) *cli.Command {
 		Action: func(c *cli.Context) error { return runNew(c, p) },
 		Description: `NAME is a letter followed by up to 47 letters, digits, "-" or "_". The folder NAME must not exist
 yet. It holds a Go module with one working tool, its test, example calls and the SDK, so that it
-builds outside of any repository and offline; or with --lang js the same tool in one file. The commands it prints use the folder of
-modules that is set.
+builds outside of any repository and offline; or with --lang js the same tool in one JavaScript file, and
+example calls. The commands it prints use the folder of modules that is set.
 
 examples:
   $ hutch new greet
@@ -53,7 +53,8 @@ func runNew(c *cli.Context, p program) error {
 	}
 	lang := c.String(flagLang)
 	if scaffoldPaths[lang] == nil {
-		return usagef("--%s %s: %s or %s", flagLang, quoted(lang), langGo, langJS)
+		return usagef("--%s %s: allowed are %s and %s", flagLang, quoted(lang), langGo, langJS).
+			withHint("hutch new %s --%s %s; hutch build FILE.wasm takes what a compiler of another language made", name, flagLang, langJS)
 	}
 	cfg, err := loadJoined(c, p)
 	if err != nil {
