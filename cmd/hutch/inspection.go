@@ -12,6 +12,7 @@ import (
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect"
 )
 
 // sheet is text in two columns: what a row is, and what was found.
@@ -65,7 +66,7 @@ func (in inspection) print(w io.Writer) error {
 		}
 	}
 	b.list("imports", gathered(in.Imports))
-	b.list("exports", in.Exports)
+	b.list("exports", in.exported())
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -155,6 +156,15 @@ func gathered(imports []string) []string {
 		rest = append(rest, fmt.Sprintf("%s, %d functions", wasi, n))
 	}
 	return rest
+}
+
+// exported is the exports, or of a script how many there are: all of them are the
+// engine's, the same in each.
+func (in inspection) exported() []string {
+	if in.Dialect != string(dialect.JS) {
+		return in.Exports
+	}
+	return []string{fmt.Sprintf("%d, of the engine of JavaScript tools", len(in.Exports))}
 }
 
 func mostMemory(most uint64) string {
