@@ -95,6 +95,16 @@ func TestCallLimitsAreThoseConfigured(t *testing.T) {
 	}
 }
 
+// A count may be written as in a policy.
+func TestCountsWithZeros(t *testing.T) {
+	for text, want := range map[string]int64{"5e9": 5_000_000_000, "1e15": 1e15, "7e0": 7, "100": 100} {
+		var got int64
+		if err := setCount(&got, text, 1e15); err != nil || got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+}
+
 func TestBodyLimitIsTheOneConfigured(t *testing.T) {
 	s := limited(t, "body", "1KiB")
 	defer s.end(t)

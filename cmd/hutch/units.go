@@ -64,17 +64,28 @@ func setDuration(field *time.Duration, text string) error {
 	return nil
 }
 
+// setCount takes a whole number, which may be written as 5e9, as in a policy.
 func setCount[T int | int64](field *T, text string, most T) error {
-	parsed, err := strconv.ParseInt(text, 10, 64)
+	parsed, err := strconv.ParseInt(spelledOut(text), 10, 64)
 	n := T(parsed)
 	if err != nil {
-		return fmt.Errorf("%s: a whole number without a unit, such as 100", quoted(text))
+		return fmt.Errorf("%s: a whole number without a unit, such as 100 or 5e9", quoted(text))
 	}
 	if int64(n) != parsed || n < 1 || n > most {
 		return fmt.Errorf("%s: allowed are 1 to %d", text, most)
 	}
 	*field = n
 	return nil
+}
+
+// spelledOut writes the zeros of a number such as 5e9; anything else stays as it is.
+func spelledOut(text string) string {
+	digits, exponent, ok := strings.Cut(text, "e")
+	zeros, err := strconv.ParseUint(exponent, 10, 64)
+	if !ok || digits == "" || err != nil || zeros > 18 {
+		return text
+	}
+	return digits + strings.Repeat("0", int(zeros))
 }
 
 // formatSize writes n with the largest unit that leaves a whole number, else
