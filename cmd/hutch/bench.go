@@ -171,11 +171,11 @@ func (b benchRun) open(ctx context.Context, state string) (o openedBench, err er
 	if o.tools, m, err = o.mount(ctx, b.module, b.body, registry.Options{}); err != nil {
 		return o, errors.Join(err, o.workbench.Close())
 	}
-	switch {
-	case m.Status == tool.Held: // also if the policy grants it all: bench has a state and a policy of its own
+	switch m.Status {
+	case tool.Held: // also if the policy grants it all: bench has a state and a policy of its own
 		err = hinted(fmt.Errorf("%w: %s %s", tool.ErrHeld, m.Name, withoutCommand(m.Reason)),
 			"bench grants nothing, so that it measures only modules that ask for nothing")
-	case m.Status == tool.Rejected:
+	case tool.Rejected:
 		err = rejection(m)
 	default:
 		err = b.has(m)

@@ -262,14 +262,14 @@ func TestE01_SlicesAreShort(t *testing.T) {
 	}
 	defer closed(t, in)
 	const slice = 20_000_000 / 200
-	for slices := range int64(3) {
+	for asked := range int64(3) {
 		before := in.Fuel()
-		_, err := in.Call(&expiring{t.Context(), int(slices)}, "call")
+		_, err := in.Call(&expiring{t.Context(), int(asked)}, "call")
 		if got := errorText(err); got != "timeout: the time for this call is over" {
 			t.Fatal(got)
 		}
-		if burned := in.Fuel() - before; burned > (slices+2)*slice {
-			t.Errorf("burned %d in %d slices", burned, slices)
+		if burned := in.Fuel() - before; burned > (asked+2)*slice {
+			t.Errorf("burned %d in %d slices", burned, asked)
 		}
 	}
 }
