@@ -18,7 +18,8 @@ type arena struct {
 	bytes  []byte // bytes[0] has offset arenaStart
 	blocks map[uint64]uint64
 	free   []span // sorted by offset, not adjacent
-	// moved is how many bytes the host filled or copied that nobody paid for yet.
+	// moved is how many bytes the host filled, copied or went through that nobody paid
+	// for yet. The list of freed spans is among them, which a guest can make long.
 	moved int
 }
 
@@ -30,6 +31,8 @@ const (
 	arenaStart = 16
 	// arenaAlign is what offsets are multiples of.
 	arenaAlign = 8
+	// spanBytes is what an entry of the list of freed spans takes.
+	spanBytes = 16
 	// maxBlocks bounds the bookkeeping, which is not the guest's memory.
 	maxBlocks = 1 << 16
 )
@@ -59,6 +62,7 @@ func (a *arena) alloc(n uint64) uint64 {
 func (a *arena) reuse(size uint64) (uint64, bool) {
 	for i, s := range a.free {
 		if s.end-s.at < size {
+			a.moved += spanBytes
 			continue
 		}
 		if a.free[i].at += size; a.free[i].at == s.end {
@@ -118,6 +122,7 @@ func (a *arena) release(at uint64) {
 	delete(a.blocks, at)
 	s := span{at, at + (n+arenaAlign-1)/arenaAlign*arenaAlign}
 	i := sort.Search(len(a.free), func(i int) bool { return a.free[i].at > at })
+	a.moved += (len(a.free) - i) * spanBytes
 	a.free = slices.Insert(a.free, i, s)
 	if i+1 < len(a.free) && a.free[i+1].at == s.end {
 		a.free[i].end = a.free[i+1].end

@@ -196,3 +196,25 @@ func TestArenaMoves(t *testing.T) {
 		t.Errorf("%d bytes of %d", cap(a.bytes), a.most)
 	}
 }
+
+// Looking for room among many freed spans costs what reading their list does, and so
+// does keeping them in order.
+func TestArenaSearchIsPaidFor(t *testing.T) {
+	const holes = 1000
+	a := arena{most: 1 << 20}
+	var blocks []uint64
+	for range 2 * holes {
+		blocks = append(blocks, a.alloc(8))
+	}
+	for i := len(blocks) - 2; i >= 0; i -= 2 {
+		a.moved = 0
+		a.release(blocks[i])
+		if want := len(a.free) - 1; a.moved != want*spanBytes {
+			t.Fatalf("freeing before %d spans costs %d bytes", want, a.moved)
+		}
+	}
+	a.moved = 0
+	if at := a.alloc(16); at == 0 || a.moved != 16+holes*spanBytes {
+		t.Errorf("%d bytes paid for, want %d", a.moved, 16+holes*spanBytes)
+	}
+}
