@@ -101,10 +101,11 @@ type segment struct {
 func (r *rewriter) segment(s segment) { r.data = append(r.data, s) }
 
 // segments returns the entries of the data section, those at s, merged if that
-// changes nothing: they are in order, within the memory, and no code names one.
+// changes nothing: they are in order, within the memory, and no code names one. They
+// stay as they are if mostly zeros would be written.
 func (r *rewriter) segments(s span) []byte {
 	r.segmentCount = len(r.data)
-	if !r.mergeable() {
+	if !r.mergeable() || mergedBytes(r.data) > mostMerged*uint64(s.end-s.start) {
 		return r.apply(nil, s)
 	}
 	r.edits = r.edits[:0]
@@ -135,6 +136,20 @@ func (r *rewriter) mergeable() bool {
 
 // mostGap is how many zeros are written to save a segment.
 const mostGap = 256
+
+// mostMerged is how many times as large segments may become by being merged. Those of
+// Go grow by an eighth; bytes that each stand alone would grow 30 times.
+const mostMerged = 2
+
+// mergedBytes is how many bytes merged segments hold.
+func mergedBytes(all []segment) (total uint64) {
+	for len(all) > 0 {
+		n, end := run(all)
+		total += end - uint64(all[0].offset)
+		all = all[n:]
+	}
+	return total
+}
 
 // run returns how many segments make one, and where that ends.
 func run(all []segment) (n int, end uint64) {
