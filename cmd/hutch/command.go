@@ -97,6 +97,9 @@ const unknownFlag = "flag provided but not defined: -"
 // badBool is how package flag says that a switch has a value that is none.
 var badBool = regexp.MustCompile(`^invalid boolean value "(.*)" for -([a-z-]+): `)
 
+// badValue is how package flag says that a value is no number or no duration.
+var badValue = regexp.MustCompile(`^invalid value "(.*)" for flag -([a-z-]+): (parse error|value out of range)$`)
+
 // flagProblem says what package flag found, with flags as they were typed.
 func flagProblem(c *cli.Context, text string) string {
 	for prefix, better := range map[string]string{
@@ -110,7 +113,20 @@ func flagProblem(c *cli.Context, text string) string {
 	if m := badBool.FindStringSubmatch(text); m != nil {
 		return fmt.Sprintf("%s %s: write --%s, or --%s=false", typedFlag(c, m[2]), quoted(m[1]), m[2], m[2])
 	}
+	if m := badValue.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s %s: %s", typedFlag(c, m[2]), quoted(m[1]), wantedValue(c, m[2]))
+	}
 	return text
+}
+
+// wantedValue is what a flag takes that is no text.
+func wantedValue(c *cli.Context, name string) string {
+	for _, f := range c.Command.Flags {
+		if _, ok := f.(*cli.DurationFlag); ok && slices.Contains(f.Names(), name) {
+			return "a duration is a number and ms, s, m or h, such as 2s"
+		}
+	}
+	return "a whole number is wanted, such as 100"
 }
 
 // typedLine is where runCommand leaves the command line.
