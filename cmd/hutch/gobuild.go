@@ -56,7 +56,7 @@ func targetOf(arg string) (goTarget, error) {
 		if t.dir != "" && t.dir != "." {
 			where = "in " + quoted(t.dir)
 		}
-		err = hinted(fmt.Errorf("no Go module %s", where), "cd into the tool's folder, or hutch new NAME")
+		err = hinted(fmt.Errorf("no Go module and no %s %s", scriptMain, where), "cd into the tool's folder, or hutch new NAME")
 	}
 	return t, err
 }
