@@ -426,6 +426,24 @@ func TestJSBeginnings(t *testing.T) {
 	}
 }
 
+// A call ends with its answer, whatever timers it leaves.
+func TestJSTimersEndWithTheCall(t *testing.T) {
+	for body, want := range map[string]string{
+		`setInterval(() => {}, 1); return "now";`:                                                             "now",
+		`setTimeout(() => { for (;;); }, 3600e3); return "now";`:                                              "now",
+		`return new Promise((done) => setTimeout(() => done("later"), 5));`:                                   "later",
+		`const late = new Promise((f) => setTimeout(f, 3600e3)); return Promise.race([late, "first"]);`:       "first",
+		`let n = 0; return new Promise((done) => setInterval(() => { if (++n === 3) done(String(n)); }, 1));`: "3",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		out, _, err := jsGuest(t, running(body)).Call(ctx, 1, abi.Invocation{Tool: "t"})
+		cancel()
+		if err != nil || string(out) != jsText(want) {
+			t.Errorf("%s: %s, %v", body, out, err)
+		}
+	}
+}
+
 func TestJSHostCallsAreCounted(t *testing.T) {
 	g := jsGuest(t, running(`let n = 0; try { for (;; n++) kv.get("a"); } catch (e) { return n + e.code; }`))
 	in := abi.Invocation{Tool: "t", Limits: abi.Limits{HostCalls: 3}, Host: jsAnswers{`kv_get {"key":"a"}`: `{"found":false}`}.host}

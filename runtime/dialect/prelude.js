@@ -416,6 +416,12 @@
 	}
 
 	function finish(name, make) {
+		const answered = answer(name, make);
+		stopTimers();
+		return answered;
+	}
+
+	function answer(name, make) {
 		let found;
 		try {
 			found = make();
@@ -425,6 +431,25 @@
 		}
 		if (output(found, DONE) === 0) return 0;
 		return output(textResult(`the result has about ${found.length} bytes, more than the host takes; ask for less`, `,"isError":true`), DONE);
+	}
+
+	// ----- timers
+
+	// What a tool answered nothing waits for any more: a timer that is left would hold
+	// the call until its time is over.
+	let timers = [];
+	const started = (start) => (...all) => {
+		const timer = start(...all);
+		push(timers, timer);
+		return timer;
+	};
+	const { setTimeout, setInterval, clearTimeout } = globalThis;
+	for (const [name, value] of entries({ setTimeout: started(setTimeout), setInterval: started(setInterval) })) {
+		Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+	}
+	function stopTimers() {
+		for (let i = 0; i < timers.length; i++) clearTimeout(timers[i]);
+		timers = [];
 	}
 
 	// ----- the way in
