@@ -51,7 +51,7 @@ tools: hutch
 ## built with it takes ten times as long to compile a guest.
 test: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
-	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 20m ./... ./.ci/guests
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 40m ./... ./.ci/guests
 	@cd bench && go test ./...
 	@cd bench/peers && go test ./...
 
