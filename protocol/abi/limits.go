@@ -35,23 +35,42 @@ type Limits struct {
 	Fresh bool `json:"fresh,omitempty"`
 }
 
-// WithDefaults returns l with every zero field set to its default.
-func (l Limits) WithDefaults() Limits {
-	orDefault(&l.Wall, 30*time.Second)
-	orDefault(&l.Compile, 30*time.Second)
-	orDefault(&l.MemoryBytes, 64<<20)
-	orDefault(&l.InputBytes, 4<<20)
-	orDefault(&l.OutputBytes, 1<<20)
-	orDefault(&l.LogLines, 100)
-	orDefault(&l.LogLineBytes, 8<<10)
-	orDefault(&l.HostCalls, 1000)
-	orDefault(&l.Fuel, 50_000_000_000)
-	return l
+// Or returns l with every zero field set from base; Fresh is set if it is in either.
+func (l Limits) Or(base Limits) Limits {
+	return Limits{
+		Wall:         either(l.Wall, base.Wall),
+		Compile:      either(l.Compile, base.Compile),
+		MemoryBytes:  either(l.MemoryBytes, base.MemoryBytes),
+		InputBytes:   either(l.InputBytes, base.InputBytes),
+		OutputBytes:  either(l.OutputBytes, base.OutputBytes),
+		LogLines:     either(l.LogLines, base.LogLines),
+		LogLineBytes: either(l.LogLineBytes, base.LogLineBytes),
+		HostCalls:    either(l.HostCalls, base.HostCalls),
+		Fuel:         either(l.Fuel, base.Fuel),
+		Fresh:        l.Fresh || base.Fresh,
+	}
 }
 
-func orDefault[T comparable](field *T, value T) {
+// either returns the first that is not zero.
+func either[T comparable](first, second T) T {
 	var zero T
-	if *field == zero {
-		*field = value
+	if first != zero {
+		return first
 	}
+	return second
+}
+
+// WithDefaults returns l with every zero field set to its default.
+func (l Limits) WithDefaults() Limits {
+	return l.Or(Limits{
+		Wall:         30 * time.Second,
+		Compile:      30 * time.Second,
+		MemoryBytes:  64 << 20,
+		InputBytes:   4 << 20,
+		OutputBytes:  1 << 20,
+		LogLines:     100,
+		LogLineBytes: 8 << 10,
+		HostCalls:    1000,
+		Fuel:         50_000_000_000,
+	})
 }

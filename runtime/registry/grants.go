@@ -64,22 +64,6 @@ func (r *Registry) redacted(text string) string {
 	return text
 }
 
-// within returns l with what it leaves open set from base.
-func within(l, base abi.Limits) abi.Limits {
-	return abi.Limits{
-		Wall:         cmp.Or(l.Wall, base.Wall),
-		Compile:      cmp.Or(l.Compile, base.Compile),
-		MemoryBytes:  cmp.Or(l.MemoryBytes, base.MemoryBytes),
-		InputBytes:   cmp.Or(l.InputBytes, base.InputBytes),
-		OutputBytes:  cmp.Or(l.OutputBytes, base.OutputBytes),
-		LogLines:     cmp.Or(l.LogLines, base.LogLines),
-		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
-		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
-		Fuel:         cmp.Or(l.Fuel, base.Fuel),
-		Fresh:        l.Fresh || base.Fresh,
-	}
-}
-
 // renew gives up workers that were started under other limits on memory than their
 // modules have now. Calls that run are finished.
 func (r *Registry) renew(old, next *snapshot) {

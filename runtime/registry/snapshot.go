@@ -146,7 +146,7 @@ func (b *builder) mount(c tool.Candidate, def *definition) *mount {
 	}}
 	m.module.Prefix = b.o.Prefix(m.module)
 	m.tools = prefixed(m.module.Prefix, def.tools)
-	m.limits = within(b.o.Grants.Limits(m.module), b.o.Limits)
+	m.limits = b.o.Grants.Limits(m.module).Or(b.o.Limits)
 	return m
 }
 

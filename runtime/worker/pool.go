@@ -260,7 +260,7 @@ func (p *Pool) Anew(digest string) string {
 // ctx ends; ClassWorkerLost if the worker ended first; what the worker
 // found otherwise.
 func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, abi.Usage, error) {
-	in.Limits = within(in.Limits, m.Limits)
+	in.Limits = in.Limits.Or(m.Limits).WithDefaults()
 	if n := len(in.Arguments); n > in.Limits.InputBytes {
 		return nil, abi.Usage{}, abi.Exceeded(abi.ClassLimit, abi.LimitInput, "arguments of %d bytes, at most %d", n, in.Limits.InputBytes)
 	}
@@ -283,22 +283,6 @@ func (p *Pool) Call(ctx context.Context, m Module, in abi.Invocation) ([]byte, a
 		return nil, abi.Usage{}, failure
 	}
 	return s.call(ctx, request{kind: kindCall, head: head, tail: in.Arguments, max: in.Limits.OutputBytes, inv: in})
-}
-
-// within returns l with what it leaves open set from base, then from the defaults.
-func within(l, base abi.Limits) abi.Limits {
-	return abi.Limits{
-		Wall:         cmp.Or(l.Wall, base.Wall),
-		Compile:      cmp.Or(l.Compile, base.Compile),
-		MemoryBytes:  cmp.Or(l.MemoryBytes, base.MemoryBytes),
-		InputBytes:   cmp.Or(l.InputBytes, base.InputBytes),
-		OutputBytes:  cmp.Or(l.OutputBytes, base.OutputBytes),
-		LogLines:     cmp.Or(l.LogLines, base.LogLines),
-		LogLineBytes: cmp.Or(l.LogLineBytes, base.LogLineBytes),
-		HostCalls:    cmp.Or(l.HostCalls, base.HostCalls),
-		Fuel:         cmp.Or(l.Fuel, base.Fuel),
-		Fresh:        l.Fresh || base.Fresh,
-	}.WithDefaults()
 }
 
 // slot returns the digest's slot with one use counted.
