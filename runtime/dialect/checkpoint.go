@@ -200,7 +200,7 @@ func (g *Guest) prepare(ctx context.Context, in *sandbox.Instance, c *call, all 
 // describe has a guest describe itself. One that fails at that, or gets on without the
 // memory it wanted, is in a state in which no call would begin anew.
 func describe(ctx context.Context, in *sandbox.Instance) error {
-	results, err := in.Call(ctx, "describe")
+	results, err := in.Call(ctx, exportDescribe)
 	switch {
 	case err != nil:
 		return err

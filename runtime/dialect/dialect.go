@@ -138,7 +138,7 @@ func (g *Guest) Describe(ctx context.Context) ([]byte, error) {
 	limits.OutputBytes = MaxDescriptionBytes
 	said := &complaint{}
 	c := newCall(0, nil, abi.Invocation{Limits: limits, Log: said.take})
-	out, err := g.invoke(ctx, "describe", c)
+	out, err := g.invoke(ctx, exportDescribe, c)
 	if over := (&overLimit{}); errors.As(err, &over) {
 		return nil, abi.Failf(abi.ClassLimit, "description: more than %d bytes; describe fewer tools, or shorter", over.most)
 	}
@@ -159,7 +159,7 @@ func (g *Guest) Call(ctx context.Context, callID uint64, in abi.Invocation) ([]b
 		return nil, abi.Usage{}, err
 	}
 	c := newCall(callID, input, in)
-	out, err := g.invoke(ctx, "call", c)
+	out, err := g.invoke(ctx, exportCall, c)
 	if over := (&overLimit{}); errors.As(err, &over) {
 		err = abi.Exceeded(abi.ClassLimit, abi.LimitOutput, "result: more than %d bytes", over.most)
 	}
@@ -178,6 +178,12 @@ func plain(err error) error {
 	}
 	return abi.Failf(abi.ClassInternal, "%s", err)
 }
+
+// What a module that was compiled exports, and a script has in the prelude.
+const (
+	exportDescribe = "describe"
+	exportCall     = "call"
+)
 
 // invoke runs one export in the state that calls begin in, and returns what it wrote.
 func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, error) {
@@ -208,7 +214,11 @@ func (g *Guest) invoke(ctx context.Context, export string, c *call) ([]byte, err
 // enter runs an export of the instance and returns its status.
 func (g *Guest) enter(ctx context.Context, in started, export string, c *call) (int32, error) {
 	if g.kind == JS {
-		return g.script.run(newEngine(ctx, in.Instance, in.at), c, map[string]uint64{"describe": jsDescribe, "call": jsStart}[export])
+		way := uint64(jsStart)
+		if export == exportDescribe {
+			way = jsDescribe
+		}
+		return g.script.run(newEngine(ctx, in.Instance, in.at), c, way)
 	}
 	results, err := in.Call(ctx, export)
 	if err != nil {

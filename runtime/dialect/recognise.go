@@ -21,7 +21,7 @@ func Recognise(m *wasmbin.Module) (Kind, error) {
 	if payload, ok := m.Custom[ScriptSection]; ok {
 		return JS, recogniseScript(m, payload)
 	}
-	for _, name := range []string{"describe", "call"} {
+	for _, name := range []string{exportDescribe, exportCall} {
 		if err := checkExport(m, name, funcType{Results: types(wasmbin.I32)}); err != nil {
 			return "", err
 		}
