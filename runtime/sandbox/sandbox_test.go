@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -509,4 +510,13 @@ func TestNoMemoryForAnInstance(t *testing.T) {
 	if err := in.startPanic(errNoRoom); errorText(err) != want {
 		t.Error(err)
 	}
+}
+
+// skipUnlessRequired skips a test or benchmark for want of something that .ci/run has.
+func skipUnlessRequired(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("HUTCH_REQUIRE") == "all" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }
