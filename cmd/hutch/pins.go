@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -28,6 +30,11 @@ type pins struct {
 	// shipped are the names of the modules that came with the program, which are
 	// what they are.
 	shipped map[string]bool
+
+	// serving are the digests of kept by name, for those who must not wait: mu is held
+	// while the disk and the registry are asked, and the registry asks with a lock of
+	// its own held. It never changes; tell puts another in its place.
+	serving atomic.Pointer[map[string]string]
 
 	mu   sync.Mutex // guards what is below
 	kept map[string]pinned
@@ -59,6 +66,7 @@ func openPins(ctx context.Context, db *store.DB, cfg Config, book *capability.Bo
 	for _, pin := range all {
 		p.kept[pin.Module] = pinned{capability.Pin{Digest: pin.Digest, Definitions: pin.Definitions}, pin.Rank}
 	}
+	p.publish()
 	return p, nil
 }
 
@@ -95,7 +103,7 @@ func (a *App) tellRank(w http.ResponseWriter, r *http.Request) {
 }
 
 // digest is what [registry.Options].Pinned asks for. What the policy names goes
-// first; modules that came with the program are what they are.
+// first; modules that came with the program are what they are. It waits for nothing.
 func (p *pins) digest(c tool.Candidate) string {
 	if c.Shipped {
 		return ""
@@ -103,9 +111,7 @@ func (p *pins) digest(c tool.Candidate) string {
 	if entry, ok := p.book.Policy().Entry(c.Name); ok && entry.Digest != "" {
 		return entry.Digest
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.kept[c.Name].Digest
+	return (*p.serving.Load())[c.Name]
 }
 
 // expect prepares for candidates: it finds out which of them served before and were
@@ -219,9 +225,10 @@ func (p *pins) tellFailing(err error) {
 	p.failing = err
 }
 
-// tell hands the book all pins, also those of modules that are not there yet. The
-// lock is held.
+// tell hands the book all pins, also those of modules that are not there yet, and
+// publishes them. The lock is held.
 func (p *pins) tell() {
+	p.publish()
 	all := map[string]capability.Pin{}
 	for name, pin := range p.kept {
 		if !p.shipped[name] {
@@ -231,15 +238,18 @@ func (p *pins) tell() {
 	p.book.SetPins(all)
 }
 
+// publish makes what is kept what digest answers. The lock is held.
+func (p *pins) publish() {
+	now := make(map[string]string, len(p.kept))
+	for name, pin := range p.kept {
+		now[name] = pin.Digest
+	}
+	p.serving.Store(&now)
+}
+
 // digests are all that is pinned.
 func (p *pins) digests() []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []string
-	for _, pin := range p.kept {
-		all = append(all, pin.Digest)
-	}
-	return all
+	return slices.Collect(maps.Values(*p.serving.Load()))
 }
 
 // accept makes a version of a module that asks for nothing the one that others of it

@@ -258,3 +258,27 @@ func TestPinsThatAreRefused(t *testing.T) {
 		t.Errorf("told %d times:\n%s", lines, log)
 	}
 }
+
+// The registry asks for pins with its lock held, and is asked by them with theirs: which
+// digest is pinned is answered without one, or each would wait for the other for ever.
+func TestPinsAreAnsweredWhileTheyChange(t *testing.T) {
+	app, _ := crowd(t, 0)
+	m := registry.Module{Name: "note.wasm", Serving: "first", Definitions: "d", Status: tool.Ready}
+	c := tool.Candidate{Name: m.Name, Digest: "second"}
+	asked := 0
+	asks := func() {
+		asked++
+		answer := make(chan string, 1)
+		go func() { answer <- app.pins.digest(c) }()
+		select {
+		case <-answer:
+		case <-time.After(patientFor):
+			t.Fatal("waits for those who wait for it")
+		}
+	}
+	app.pins.keep(t.Context(), func() []registry.Module { asks(); return []registry.Module{m} })
+	app.pins.expect(t.Context(), []tool.Candidate{c}, func(string) (tool.Description, error) { asks(); return tool.Description{}, nil })
+	if got := app.pins.digest(c); got != "first" || asked != 2 {
+		t.Errorf("%q is pinned, asked %d times", got, asked)
+	}
+}
