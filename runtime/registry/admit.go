@@ -29,41 +29,57 @@ const (
 	publishEvery = 250 * time.Millisecond
 )
 
-// recall finds the verdicts that need no work and returns one candidate for
-// each digest that does.
-func (r *Registry) recall(wanted []tool.Candidate) []tool.Candidate {
-	var unknown []tool.Candidate
+// recall finds the verdicts that need no work, and returns them with one candidate
+// for each digest that does. Until it is said that these are wanted, a round that ends
+// may forget what is known of them: hence known, for [Registry.retain].
+func (r *Registry) recall(wanted []tool.Candidate) (unknown []tool.Candidate, known map[string]verdict) {
+	known = map[string]verdict{}
 	seen, prove := map[string]bool{}, r.replacing(wanted)
 	for _, c := range slices.Concat(wanted, r.missingPins(wanted)) {
 		if c.Err != nil || seen[c.Digest] {
 			continue
 		}
 		seen[c.Digest] = true
-		r.mu.Lock()
-		v, known := r.verdicts[c.Digest]
-		if known && v.passing {
-			delete(r.verdicts, c.Digest)
-			known = false
-		}
-		r.mu.Unlock()
-		if known && v.unproven() && prove[c.Digest] {
+		v, there := r.lasting(c.Digest)
+		if there && v.unproven() && prove[c.Digest] {
 			unknown = append(unknown, c)
 			continue
 		}
-		if known {
+		if there {
+			known[c.Digest] = v
 			continue
 		}
 		if v, ok := r.cached(c.Digest); ok && (!v.unproven() || !prove[c.Digest]) {
-			r.decided(c.Digest, v)
+			known[c.Digest] = v
 			continue
 		}
 		if held, ok := r.quarantine.of(c.Digest); ok { // not even to be described
-			r.decided(c.Digest, verdict{err: &quarantinedError{held.Reason}, passing: true})
+			known[c.Digest] = verdict{err: &quarantinedError{held.Reason}, passing: true}
 			continue
 		}
 		unknown = append(unknown, c)
 	}
-	return unknown
+	return unknown, known
+}
+
+// lasting returns the verdict about a digest, and drops one that may be another now.
+func (r *Registry) lasting(digest string) (v verdict, there bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v, there = r.verdicts[digest]; there && v.passing {
+		delete(r.verdicts, digest)
+		return verdict{}, false
+	}
+	return v, there
+}
+
+// retain makes verdicts count where there are no later ones. mu is held.
+func (r *Registry) retain(known map[string]verdict) {
+	for digest, v := range known {
+		if _, there := r.verdicts[digest]; !there {
+			r.verdicts[digest] = v
+		}
+	}
 }
 
 func (r *Registry) decided(digest string, v verdict) {

@@ -141,7 +141,11 @@ func (r *Registry) missingPins(wanted []tool.Candidate) (missing []tool.Candidat
 // for candidates and are not what these are now. Apply does so too, but decides
 // about the candidates meanwhile.
 func (r *Registry) LearnPinned(ctx context.Context, candidates []tool.Candidate) {
-	for _, c := range r.recall(r.missingPins(candidates)) {
+	unknown, known := r.recall(r.missingPins(candidates))
+	r.mu.Lock()
+	r.retain(known)
+	r.mu.Unlock()
+	for _, c := range unknown {
 		if r.closed.Load() {
 			return
 		}

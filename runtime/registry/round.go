@@ -23,7 +23,7 @@ type round struct {
 // begin makes wanted, in its final order, the whole set and publishes what is
 // known of it. The rest is admitted meanwhile. applying is held.
 func (r *Registry) begin(ctx context.Context, wanted []tool.Candidate) (over <-chan struct{}) {
-	unknown := r.recall(wanted)
+	unknown, known := r.recall(wanted)
 	prove := r.replacing(wanted)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,6 +36,7 @@ func (r *Registry) begin(ctx context.Context, wanted []tool.Candidate) (over <-c
 		close(r.round.over)
 	}
 	r.round, r.wanted = next, wanted
+	r.retain(known)
 	r.enqueue(unknown)
 	if len(next.waiting) == 0 {
 		r.settle()

@@ -189,3 +189,39 @@ func TestCloseEndsAdmissions(t *testing.T) {
 		}
 	})
 }
+
+// A round may end, and forget what it did not want, while a newer set is looked up: what
+// was known about that set is not lost, or it would be said to load for ever.
+func TestARoundThatEndsForgetsNothingOfTheNext(t *testing.T) {
+	for _, remembered := range []bool{true, false} { // in this process, or in its cache alone
+		t.Run(fmt.Sprint("remembered=", remembered), func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				okay, known := w.offers("okay.wasm", "1", "okay"), w.offers("known.wasm", "1", "known")
+				w.apply(okay, known)
+				w.apply(okay)
+				hangs := w.hangers(1)
+				h := w.hang(hangs)
+				var first <-chan struct{}
+				looks := 0
+				w.o.Pinned = func(c tool.Candidate) string {
+					if c.Name != known.Name {
+						return ""
+					}
+					if looks++; looks == 3 { // what is known was looked up, and is not wanted yet
+						h.next <- struct{}{}
+						<-first
+					}
+					return ""
+				}
+				first = w.Offer(w.Context(), append([]tool.Candidate{okay}, hangs...))
+				if remembered {
+					if _, err := w.Described(known.Digest); err != nil {
+						t.Fatal(err)
+					}
+				}
+				<-w.Offer(w.Context(), append([]tool.Candidate{okay, known}, hangs...))
+				w.lists("hang00", "known", "okay")
+			})
+		})
+	}
+}
