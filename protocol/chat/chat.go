@@ -42,10 +42,12 @@ type Message struct {
 
 // ToolCall is one call that a model asks for.
 type ToolCall struct {
-	ID       string          `json:"id"`
-	Type     string          `json:"type"` // always "function"
-	Function FunctionCall    `json:"function"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // always "function"
+	Function FunctionCall `json:"function"`
+	// EncryptedValue is reasoning about the call that only its provider can read.
+	EncryptedValue string          `json:"encryptedValue,omitempty"`
+	Metadata       json.RawMessage `json:"metadata,omitempty"`
 }
 
 // FunctionCall is what is called. Arguments is the text that the model wrote, which

@@ -41,6 +41,9 @@ type Source struct {
 // IsZero reports whether there is no content, which an empty text is not.
 func (c Content) IsZero() bool { return c.text == nil && c.parts == nil }
 
+// IsText reports whether it is a text and not parts.
+func (c Content) IsText() bool { return c.text != nil }
+
 // Parts returns the parts; a text is one part. The slice is the content's own.
 func (c Content) Parts() []Part {
 	if c.text != nil {
