@@ -44,7 +44,7 @@ var packages = map[string][]string{
 	"protocol/rawjson":  {"protocol/abi"},
 	"protocol/portable": {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"protocol/mcp":      {"protocol/abi", "protocol/rawjson", "protocol/tool"},
-	"protocol/agui":     {"protocol/chat", "protocol/event"},
+	"protocol/agui":     {"protocol/chat", "protocol/event", "protocol/rawjson"},
 	"protocol/a2a":      {"protocol/chat", "protocol/event"},
 	"protocol/tracker":  {"protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
