@@ -49,9 +49,10 @@ var packages = map[string][]string{
 	"protocol/tracker":  {"protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
 
+	"protocol/strictyaml": {"protocol/abi"},
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 
-	"host/capability":   {"host/address", "host/strictyaml", "protocol/abi", "protocol/rawjson", "protocol/tool"},
+	"host/capability":   {"host/address", "protocol/abi", "protocol/rawjson", "protocol/strictyaml", "protocol/tool"},
 	"host/gate":         {"host/address", "host/capability", "host/fetch", "host/kv", "host/receipt", "host/secrets", "protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"host/fetch":        {"host/address", "host/capability", "protocol/abi"},
 	"host/kv":           {"protocol/abi", "protocol/rawjson"},
@@ -61,7 +62,6 @@ var packages = map[string][]string{
 	"host/conversation": {"host/capability", "protocol/abi", "protocol/chat"},
 	"host/bridge":       {"host/capability", "protocol/abi", "protocol/tool"},
 	"host/receipt":      {"protocol/tool"},
-	"host/strictyaml":   {"protocol/abi"},
 
 	"runtime/sandbox":  {"runtime/plainfile", "runtime/wasmbin", "protocol/abi"},
 	"runtime/dialect":  {"runtime/sandbox", "runtime/wasmbin", "protocol/abi", "protocol/rawjson", "protocol/tool"},
@@ -118,7 +118,7 @@ var libraries = map[string][]string{
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
 	"golang.org/x/text":           {"runtime/reload"},
 	"filippo.io/age":              {"host/secrets"},
-	"github.com/goccy/go-yaml":    {"host/strictyaml"},
+	"github.com/goccy/go-yaml":    {"protocol/strictyaml"},
 	"golang.org/x/net":            {"guests/fetch", "host/capability"},
 	"github.com/urfave/cli/v2":    {"cmd/hutch"},
 	"golang.org/x/term":           {"cmd/hutch"},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/secrets"
-	"github.com/hutch-run/hutch/host/strictyaml"
+	"github.com/hutch-run/hutch/protocol/strictyaml"
 )
 
 func configCommand(p program) *cli.Command {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/hutch-run/hutch/host/ownfile"
-	"github.com/hutch-run/hutch/host/strictyaml"
+	"github.com/hutch-run/hutch/protocol/strictyaml"
 )
 
 // fromFile takes what the file at path says. Relative folders in it are relative to

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hutch-run/hutch/host/strictyaml"
+	"github.com/hutch-run/hutch/protocol/strictyaml"
 	"github.com/urfave/cli/v2"
 )
 

@@ -3,7 +3,7 @@ package capability
 import (
 	"errors"
 
-	"github.com/hutch-run/hutch/host/strictyaml"
+	"github.com/hutch-run/hutch/protocol/strictyaml"
 )
 
 // What a policy file may be made of; see [strictyaml].
