@@ -221,7 +221,8 @@ func node(at Node, from ast.Node) (*Node, error) {
 		if !ok {
 			return nil, n.Errorf("%s: a value, a list, or keys and values are wanted here", strings.ToLower(from.Type().String()))
 		}
-		n.kind, n.text = Plain, text
+		_, quotable := from.(*ast.StringNode)
+		n.kind, n.text, n.bare = Plain, text, !quotable
 	}
 	return n, nil
 }

@@ -40,6 +40,7 @@ type Node struct {
 	index    int    // of a list
 	kind     Kind
 	flow     bool
+	bare     bool
 	text     string
 	fields   []Field
 	items    []*Node
@@ -168,6 +169,10 @@ func (n *Node) Fields() []Field { return n.fields }
 
 // All returns the elements of a list as they stand there; they are the Node's.
 func (n *Node) All() []*Node { return n.items }
+
+// IsBare reports whether n is a plain value that YAML takes for a number or a truth
+// value, and not for a text, as it does with 1 and true, and not with "1".
+func (n *Node) IsBare() bool { return n.bare }
 
 // Raw returns a single value as it was written, without its quotes.
 func (n *Node) Raw() string { return n.text }

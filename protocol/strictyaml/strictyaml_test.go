@@ -27,6 +27,17 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestBareValuesAreNoTexts(t *testing.T) {
+	for value, want := range map[string]bool{
+		"1": true, "-1.5": true, "0x10": true, "true": true, ".inf": true,
+		`"1"`: false, "'true'": false, "one": false, "1 2": false, "null": false, "[1]": false,
+	} {
+		if got := parsed(t, "k: "+value).Fields()[0].Value.IsBare(); got != want {
+			t.Errorf("%s: %v, want %v", value, got, want)
+		}
+	}
+}
+
 func parsed(t *testing.T, body string) *Node {
 	t.Helper()
 	n, err := Parse("x.yaml", []byte(body))
