@@ -69,7 +69,7 @@ var packages = map[string][]string{
 	"runtime/registry": {"runtime/dialect", "runtime/plainfile", "runtime/schema", "runtime/wasmbin", "runtime/worker", "protocol/abi", "protocol/definition", "protocol/portable", "protocol/rawjson", "protocol/tool"},
 	"runtime/schema":   {"protocol/abi"},
 	"runtime/reload":   {"runtime/plainfile", "protocol/abi", "protocol/tool"},
-	"runtime/llm":      {"protocol/abi", "protocol/chat", "protocol/tool"},
+	"runtime/llm":      {"protocol/abi", "protocol/chat", "protocol/strictyaml", "protocol/tool"},
 	"runtime/agent":    {"protocol/chat", "protocol/event", "protocol/tool"},
 	"runtime/session":  {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
