@@ -107,7 +107,6 @@ var libraries = map[string][]string{
 	"github.com/fsnotify/fsnotify":             {"runtime/reload"},
 	"github.com/gofrs/flock":                   {"runtime/owner"},
 	"github.com/openai/openai-go/v3":           {"runtime/llm"},
-	"github.com/evanphx/json-patch/v5":         {"runtime/session"},
 	"modernc.org/sqlite":                       {"runtime/store"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"protocol/mcp"},

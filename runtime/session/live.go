@@ -1,0 +1,261 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hutch-run/hutch/protocol/chat"
+	"github.com/hutch-run/hutch/protocol/event"
+)
+
+// cache holds what is live of threads: those that are used, and lately used ones.
+type cache struct {
+	cmu       sync.Mutex
+	threads   map[Ref]*live
+	idle      *list.List // of *live, the one used least lately first
+	idleBytes int64
+}
+
+func (c *cache) init() { c.threads, c.idle = map[Ref]*live{}, list.New() }
+
+// live is what is held of one thread.
+type live struct {
+	k   *Keeper
+	ref Ref
+	// turn holds one token: whoever has it may read the thread from the store, and
+	// change it.
+	turn chan struct{}
+
+	// By the cache's lock: who uses it, and its place among the idle ones.
+	uses  int
+	place *list.Element
+	cost  int64
+
+	mu     sync.Mutex // of all below
+	loaded bool
+	thread Thread
+	window window
+	// tail is that of the run that is active, speaker.
+	tail    tail
+	speaker *Run
+	streams map[*Stream]struct{}
+	// owed are runs whose end could not be kept.
+	owed []string
+}
+
+// hold returns the live thread, for the caller to release.
+func (k *Keeper) hold(ref Ref) *live {
+	k.cmu.Lock()
+	defer k.cmu.Unlock()
+	th := k.threads[ref]
+	if th == nil {
+		th = &live{k: k, ref: ref, turn: make(chan struct{}, 1), streams: map[*Stream]struct{}{}}
+		th.turn <- struct{}{}
+		k.threads[ref] = th
+	}
+	if th.place != nil {
+		k.idle.Remove(th.place)
+		k.idleBytes -= th.cost
+		th.place = nil
+	}
+	th.uses++
+	return th
+}
+
+// release ends a use. A thread that nobody uses stays a while, if there is room.
+func (k *Keeper) release(th *live) {
+	loaded, cost := th.weight()
+	k.cmu.Lock()
+	defer k.cmu.Unlock()
+	if th.uses--; th.uses > 0 {
+		return
+	}
+	if k.stateless || !loaded {
+		delete(k.threads, th.ref)
+		return
+	}
+	th.cost, th.place = cost, k.idle.PushBack(th)
+	k.idleBytes += cost
+	for k.idle.Len() > k.o.Cache.Messages || k.idleBytes > k.o.Cache.Bytes {
+		oldest := k.idle.Front().Value.(*live)
+		k.idle.Remove(oldest.place)
+		k.idleBytes -= oldest.cost
+		delete(k.threads, oldest.ref)
+	}
+}
+
+func (th *live) weight() (loaded bool, bytes int64) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	return th.loaded, th.window.bytes + int64(len(th.thread.State)) + 1024
+}
+
+// gone forgets threads that the store has removed.
+func (k *Keeper) gone(refs []Ref) {
+	for _, ref := range refs {
+		k.cmu.Lock()
+		th := k.threads[ref]
+		k.cmu.Unlock()
+		if th != nil {
+			th.forget(fmt.Errorf("thread %s: %w", quoted(ref.ID), ErrNotFound))
+		}
+	}
+}
+
+// forget has the thread read anew by its next user, and ends its streams if it says why.
+func (th *live) forget(why error) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	th.loaded, th.window = false, window{most: th.k.o.Window}
+	if why == nil {
+		return
+	}
+	for s := range th.streams {
+		s.end(why)
+		delete(th.streams, s)
+	}
+}
+
+func (th *live) lock(ctx context.Context) error {
+	select {
+	case <-th.turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (th *live) unlock() { th.turn <- struct{}{} }
+
+// load reads the thread and its window, if need be. The caller has the turn.
+func (th *live) load(ctx context.Context) error {
+	th.mu.Lock()
+	loaded := th.loaded
+	th.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	t, err := th.k.store.Thread(ctx, th.ref)
+	if errors.Is(err, ErrNotFound) {
+		t, err = Thread{Ref: th.ref}, nil
+	}
+	if err != nil {
+		return err
+	}
+	w, err := th.readWindow(ctx)
+	if err != nil {
+		return err
+	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	th.thread, th.window, th.loaded = t, w, true
+	return nil
+}
+
+func (th *live) readWindow(ctx context.Context) (window, error) {
+	w := window{most: th.k.o.Window}
+	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Limit: w.most.Messages, MaxBytes: w.most.Bytes})
+	for _, s := range stored {
+		w.add(s.Message)
+	}
+	return w, err
+}
+
+// head is the number of the thread's last change.
+func (th *live) head() int64 {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	return th.thread.Head
+}
+
+// commit makes a change and takes it over. The caller has the turn.
+func (th *live) commit(ctx context.Context, c Change, jobs ...event.Job) error {
+	done, err := th.k.store.CommitThread(ctx, c, jobs...)
+	if err != nil {
+		th.mu.Lock()
+		th.loaded = false // what the store has is what counts
+		th.mu.Unlock()
+		return err
+	}
+	th.k.gone(done.Gone)
+	if c.DropFrom > 0 {
+		w, err := th.readWindow(ctx)
+		th.mu.Lock()
+		defer th.mu.Unlock()
+		th.thread, th.window, th.loaded = done.Thread, w, err == nil
+		return nil
+	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	th.thread = done.Thread
+	for _, m := range c.Messages {
+		th.window.add(m)
+	}
+	return nil
+}
+
+// publish sends an item to all streams. The caller has the lock.
+func (th *live) publish(i Item) {
+	if th.k.stateless { // nothing can be taken up again
+		if i.Number = 0; i.Event == nil {
+			return
+		}
+	}
+	size := sizeOfEvent(i.Event)
+	for s := range th.streams {
+		if !s.push(i, size) {
+			delete(th.streams, s)
+		}
+	}
+}
+
+// finish ends the streams that are of one run. The caller has the lock.
+func (th *live) finish(r *Run) {
+	for s := range th.streams {
+		if s.run == r.rec.ID {
+			s.end(io.EOF)
+			delete(th.streams, s)
+		}
+	}
+}
+
+// sizeOf is about what a message takes in memory and in front of a model.
+func sizeOf(m chat.Message) int64 {
+	n := int64(2*ItemOverhead + len(m.Metadata) + len(m.EncryptedValue))
+	for _, p := range m.Content.Parts() {
+		n += int64(len(p.Text)) + ItemOverhead
+		if p.Source != nil {
+			n += int64(len(p.Source.Value))
+		}
+	}
+	for _, call := range m.ToolCalls {
+		n += int64(len(call.Function.Name)+len(call.Function.Arguments)) + ItemOverhead
+	}
+	return n
+}
+
+// sizeOfEvent is about what an event takes in memory.
+func sizeOfEvent(e event.Event) int {
+	const small = 256
+	switch e := e.(type) {
+	case event.TextMessageContent:
+		return small + len(e.Delta)
+	case event.ToolCallArgs:
+		return small + len(e.Delta)
+	case event.ReasoningMessageContent:
+		return small + len(e.Delta)
+	case event.ToolCallResult:
+		return small + len(e.Content.String())
+	case event.StateSnapshot:
+		return small + len(e.Snapshot)
+	case event.Custom:
+		return small + len(e.Value)
+	case event.Raw:
+		return small + len(e.Event)
+	}
+	return small
+}

@@ -1,0 +1,157 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// schedule says which run is next. A run that was submitted is in waiting until it is
+// active, and in byID until it has ended.
+type schedule struct {
+	smu      sync.Mutex
+	shutting bool
+	waiting  []*Run // in the order of their submission
+	active   map[*live]*Run
+	byID     map[runKey]*Run
+	perAgent map[string]int
+}
+
+type runKey struct {
+	Ref
+	id string
+}
+
+func (s *schedule) init() {
+	s.active, s.byID, s.perAgent = map[*live]*Run{}, map[runKey]*Run{}, map[string]int{}
+}
+
+// admit takes a run in and reports whether it is active at once: then its caller
+// begins it. If a run of its id has not ended, it returns that one.
+func (k *Keeper) admit(r *Run) (active bool, same *Run, err error) {
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	if k.shutting {
+		return false, nil, ErrClosed
+	}
+	if same := k.byID[r.key()]; same != nil {
+		return false, same, nil
+	}
+	k.waiting = append(k.waiting, r)
+	k.byID[r.key()] = r
+	if active = k.dispatch(r); active {
+		return true, nil, nil
+	}
+	inThread := 0
+	for _, w := range k.waiting {
+		if w.th == r.th {
+			inThread++
+		}
+	}
+	switch {
+	case inThread > k.o.QueuePerThread:
+		err = fmt.Errorf("%w: %d runs wait in the thread, at most %d: wait for one to end", ErrBusy, inThread-1, k.o.QueuePerThread)
+	case len(k.waiting) > k.o.Queue:
+		err = fmt.Errorf("%w: %d runs wait, at most %d: try again later", ErrBusy, len(k.waiting)-1, k.o.Queue)
+	}
+	if err != nil {
+		k.withdraw(r)
+	}
+	return false, nil, err
+}
+
+// withdraw takes a run that waits out, and reports whether it did wait. The caller has
+// the lock.
+func (k *Keeper) withdraw(r *Run) bool {
+	i := slices.Index(k.waiting, r)
+	if i < 0 {
+		return false
+	}
+	k.waiting = slices.Delete(k.waiting, i, i+1)
+	delete(k.byID, r.key())
+	return true
+}
+
+// dispatch makes runs active as far as the limits let them, and begins all but mine,
+// for which it reports that. The caller has the lock.
+func (k *Keeper) dispatch(mine *Run) (active bool) {
+	if k.shutting {
+		return false
+	}
+	behind := map[*live]bool{} // threads of which an earlier run waits
+	k.waiting = slices.DeleteFunc(k.waiting, func(r *Run) bool {
+		free := k.active[r.th] == nil && !behind[r.th] && len(k.active) < k.o.PerProcess && k.perAgent[r.in.Agent] < k.o.PerAgent
+		if !free {
+			behind[r.th] = true
+			return false
+		}
+		k.active[r.th] = r
+		k.perAgent[r.in.Agent]++
+		k.all.Add(1)
+		if r == mine {
+			active = true
+		} else {
+			go r.waited()
+		}
+		return true
+	})
+	return active
+}
+
+// left gives back what an active run had.
+func (k *Keeper) left(r *Run) {
+	defer k.all.Done()
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	delete(k.active, r.th)
+	delete(k.byID, r.key())
+	if k.perAgent[r.in.Agent]--; k.perAgent[r.in.Agent] == 0 {
+		delete(k.perAgent, r.in.Agent)
+	}
+	k.dispatch(nil)
+}
+
+// shut takes no more runs, and returns those that wait.
+func (k *Keeper) shut() []*Run {
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	k.shutting = true
+	waiting := k.waiting
+	for _, r := range waiting {
+		delete(k.byID, r.key())
+	}
+	k.waiting = nil
+	return waiting
+}
+
+// occupied reports whether a run waits or runs in the thread.
+func (k *Keeper) occupied(th *live) bool {
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	return k.active[th] != nil || slices.ContainsFunc(k.waiting, func(r *Run) bool { return r.th == th })
+}
+
+// Cancel ends a run, whether it waits or runs; one that has ended stays as it is.
+func (k *Keeper) Cancel(ctx context.Context, p Principal, ref Ref, runID string) error {
+	if err := p.mayChange(ref); err != nil {
+		return err
+	}
+	k.smu.Lock()
+	r := k.byID[runKey{ref, runID}]
+	waited := r != nil && k.withdraw(r)
+	k.smu.Unlock()
+	switch {
+	case waited:
+		r.endWaiting(errCancelled)
+	case r != nil:
+		r.cancel(errCancelled)
+	default:
+		found, err := k.store.ThreadRuns(ctx, ref, runID, 1)
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("run %s: %w", quoted(runID), ErrNotFound)
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/hutch-run/hutch/protocol/event"
+)
+
+// An Item is what a [Stream] gives.
+type Item struct {
+	// Number, unless it is 0, says that all events up to it are durable and have been
+	// given: a stream attached behind it goes on without a gap. An event without one is
+	// part of something that is not durable yet; who attaches again gets that from its
+	// start.
+	Number int64
+	// RunID is the run's.
+	RunID string
+	// Event is nil if only the number is news.
+	Event event.Event
+}
+
+// A Stream is what happens in a thread, from some number on: what is kept, then what
+// comes. Its reader must close it. Closing it does nothing to a run.
+type Stream struct {
+	th *live
+	// run is the one run that it is about; "" is all.
+	run string
+	// last is the number that it ends with; 0 is none.
+	last int64
+	// instead is given if there is nothing up to last any more.
+	instead []event.Event
+
+	mu    sync.Mutex
+	items []Item
+	bytes int
+	why   error         // why nothing follows the items
+	wake  chan struct{} // holds one token when there is something new
+
+	// Of the reader alone.
+	at     int64 // the last number that was given or passed over
+	given  bool
+	joined bool
+	closed bool
+}
+
+// replayPage is how many events are read at once.
+const replayPage = 256
+
+// newStream is a stream that begins behind a number. It is a use of the thread.
+func newStream(th *live, run string, after int64) *Stream {
+	th.k.hold(th.ref)
+	return &Stream{th: th, run: run, at: after, wake: make(chan struct{}, 1)}
+}
+
+// push adds an item for the reader, unless it lags too far behind: then it is cut off.
+func (s *Stream) push(i Item, size int) bool {
+	if s.run != "" && s.run != i.RunID {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.th.k.o; len(s.items) >= o.Buffer || s.bytes+size > o.BufferBytes {
+		s.why = ErrSlow
+	} else {
+		s.items = append(s.items, i)
+		s.bytes += size
+	}
+	s.signal()
+	return s.why == nil
+}
+
+func (s *Stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end lets nothing follow.
+func (s *Stream) end(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why == nil {
+		s.why = why
+	}
+	s.signal()
+}
+
+// pop takes the next item, if there is one. Otherwise err says whether more will come.
+func (s *Stream) pop() (i Item, ok bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.items) == 0 {
+		s.items, s.bytes = nil, 0
+		return i, false, s.why
+	}
+	i, s.items[0] = s.items[0], Item{}
+	s.items = s.items[1:]
+	s.bytes -= min(s.bytes, sizeOfEvent(i.Event))
+	return i, true, nil
+}
+
+// Next waits for the next item. It returns [io.EOF] when the run has ended that the
+// stream is about, [ErrSlow] when it was cut off, [ErrNotFound] when the thread is gone,
+// [ErrClosed] when the keeper is. It is called by one goroutine at a time.
+func (s *Stream) Next(ctx context.Context) (Item, error) {
+	for {
+		i, ok, err := s.pop()
+		if ok || err != nil {
+			return i, err
+		}
+		if !s.joined {
+			if err := s.replay(ctx); err != nil {
+				return Item{}, err
+			}
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-s.th.k.closed():
+			s.end(ErrClosed)
+		case <-ctx.Done():
+			return Item{}, ctx.Err()
+		}
+	}
+}
+
+// replay reads a page of what is kept and, if nothing is left of it, joins those who
+// listen. Nothing is read while the thread is locked, and whoever joins has seen all up
+// to the thread's head: so nothing is lost between the two, and nothing comes twice.
+func (s *Stream) replay(ctx context.Context) error {
+	head := s.th.head()
+	page, err := s.th.k.store.ThreadEvents(ctx, s.th.ref, EventQuery{After: s.at, UpTo: s.last, Limit: replayPage})
+	if err != nil {
+		return err
+	}
+	for _, kept := range page {
+		s.at = kept.Number
+		if s.run != "" && s.run != kept.Run {
+			continue
+		}
+		e, err := event.Decode(kept.Body)
+		if errors.Is(err, event.ErrUnknownType) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("event %d of the thread: %w", kept.Number, err)
+		}
+		s.items = append(s.items, Item{kept.Number, kept.Run, e})
+		s.given = true
+	}
+	if len(page) == replayPage {
+		return nil
+	}
+	if s.last > 0 {
+		s.joined = true
+		if !s.given {
+			s.giveInstead()
+		}
+		s.end(io.EOF)
+		return nil
+	}
+	s.at = max(s.at, head)
+	s.join()
+	return nil
+}
+
+// giveInstead gives what stands for a run of which nothing is left.
+func (s *Stream) giveInstead() {
+	for _, e := range s.instead {
+		s.items = append(s.items, Item{RunID: s.run, Event: e})
+	}
+}
+
+// join begins to listen if nothing has been kept since the last page.
+func (s *Stream) join() {
+	th := s.th
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	if s.joined = th.thread.Head <= s.at; !s.joined {
+		return
+	}
+	th.streams[s] = struct{}{}
+	if r := th.speaker; r != nil && (s.run == "" || s.run == r.rec.ID) {
+		for _, e := range th.tail.soFar() {
+			s.items = append(s.items, Item{RunID: r.rec.ID, Event: e})
+		}
+	} else if s.run != "" && !th.k.expects(runKey{th.ref, s.run}) {
+		delete(th.streams, s)
+		s.end(io.EOF)
+	}
+}
+
+// Close ends the stream for its reader.
+func (s *Stream) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.th.mu.Lock()
+	delete(s.th.streams, s)
+	s.th.mu.Unlock()
+	s.end(ErrClosed)
+	s.th.k.release(s.th)
+}
+
+// Attach returns a stream of a thread: the events behind the number after, and then
+// what comes, of all runs. What has been removed by then is passed over.
+func (k *Keeper) Attach(ctx context.Context, p Principal, ref Ref, after int64) (*Stream, error) {
+	if err := p.mayRead(ref); err != nil {
+		return nil, err
+	}
+	th := k.hold(ref)
+	defer k.release(th)
+	if err := th.known(ctx); err != nil {
+		return nil, err
+	}
+	return newStream(th, "", after), nil
+}
+
+// known reads the thread, and says whether there is one.
+func (th *live) known(ctx context.Context) error {
+	if err := th.lock(ctx); err != nil {
+		return err
+	}
+	defer th.unlock()
+	if err := th.load(ctx); err != nil {
+		return err
+	}
+	if th.head() == 0 || th.k.stateless { // nothing is kept that could be attached to
+		return fmt.Errorf("thread %s: %w", quoted(th.ref.ID), ErrNotFound)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/hutch-run/hutch/protocol/event"
+)
+
+// Submit has a run begin as soon as its turn comes, and returns the stream of its
+// events. The run goes on whoever reads them: only [Keeper.Cancel], the limit of its
+// time and [Keeper.Close] end it.
+//
+// A run that the thread has had is not run again: with the same input the stream gives
+// what is kept of it, and what still comes; with another one Submit returns
+// [ErrDuplicateRun]. It returns [ErrInvalid] or [ErrLimit] for an input that cannot be
+// run, as far as that is known before its turn, and [ErrBusy] if too many wait.
+func (k *Keeper) Submit(ctx context.Context, p Principal, in Input, do Runner) (*Stream, error) {
+	in = in.withDefaults()
+	if err := k.check(p, in); err != nil {
+		return nil, err
+	}
+	digest, err := in.digest()
+	if err != nil {
+		return nil, err
+	}
+	return k.submit(ctx, newRun(k, Ref{p.Name, in.Thread}, in, digest, do))
+}
+
+func (in Input) withDefaults() Input {
+	if in.Trigger == "" {
+		in.Trigger = ByClient
+	}
+	if in.Mode == "" {
+		in.Mode = Append
+	}
+	if in.RunID == "" {
+		in.RunID = rand.Text()
+	}
+	return in
+}
+
+// check refuses what no thread could take.
+func (k *Keeper) check(p Principal, in Input) error {
+	for _, f := range []struct{ what, id string }{{"principal", p.Name}, {"threadId", in.Thread}, {"runId", in.RunID}, {"agent", in.Agent}} {
+		if err := checkID(f.what, f.id); err != nil {
+			return err
+		}
+	}
+	if in.Parent != "" {
+		if err := checkID("parentRunId", in.Parent); err != nil {
+			return err
+		}
+	}
+	if modes := []Mode{Append, Replace}; !slices.Contains(modes, in.Mode) {
+		return fmt.Errorf("%w: history mode %s, allowed are %v", ErrInvalid, quoted(string(in.Mode)), modes)
+	}
+	if triggers := []Trigger{ByClient, ByContinuation, ByEvent, ByMessage}; !slices.Contains(triggers, in.Trigger) {
+		return fmt.Errorf("%w: trigger %s, allowed are %v", ErrInvalid, quoted(string(in.Trigger)), triggers)
+	}
+	if err := k.checkState(in.State); err != nil {
+		return err
+	}
+	if most := k.o.Thread.Messages; len(in.Messages) > most {
+		return fmt.Errorf("%w: %d messages, at most %d: send only the new ones", ErrLimit, len(in.Messages), most)
+	}
+	for i, m := range in.Messages {
+		if err := checkMessage(m, k.o.MessageBytes); err != nil {
+			return fmt.Errorf("messages[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) checkState(state json.RawMessage) error {
+	if state == nil {
+		return nil
+	}
+	if len(state) > k.o.StateBytes {
+		return fmt.Errorf("%w: state of %d bytes, at most %d", ErrLimit, len(state), k.o.StateBytes)
+	}
+	if !json.Valid(state) {
+		return fmt.Errorf("%w: state that is not JSON", ErrInvalid)
+	}
+	return nil
+}
+
+// digest tells inputs apart, but for white space.
+func (in Input) digest() (string, error) {
+	in.RunID = ""
+	body, err := json.Marshal(in)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// submit lets a run in, or finds out what became of it before.
+func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
+	if s, err := k.before(ctx, r); s != nil || err != nil {
+		r.drop()
+		return s, err
+	}
+	s := r.th.listen(r.in.RunID)
+	active, same, err := k.admit(r)
+	switch {
+	case same != nil:
+		s.Close()
+		defer r.drop()
+		return k.again(r, same)
+	case err != nil:
+		r.drop()
+	case active:
+		err = r.beginNow(ctx)
+	default:
+		err = r.record(ctx)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// listen returns a stream of a run that is about to be submitted.
+func (th *live) listen(run string) *Stream {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	s := newStream(th, run, 0)
+	s.joined = true
+	th.streams[s] = struct{}{}
+	return s
+}
+
+// before returns the stream of a run that was submitted before, nil if there was none.
+func (k *Keeper) before(ctx context.Context, r *Run) (*Stream, error) {
+	var old Record
+	for range 2 { // one that had not ended when it was read may have by then
+		k.smu.Lock()
+		same := k.byID[r.key()]
+		k.smu.Unlock()
+		if same != nil {
+			return k.again(r, same)
+		}
+		found, err := k.store.ThreadRuns(ctx, r.th.ref, r.in.RunID, 1)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		if old = found[0]; old.Digest != r.digest {
+			return nil, ErrDuplicateRun
+		}
+		if old.Status.Ended() {
+			return k.replayed(r.th, old), nil
+		}
+	}
+	old.Status, old.Code, old.Message = Failed, CodeStore, lostEnd
+	return k.replayed(r.th, old), nil
+}
+
+// lostEnd is said of a run whose end could not be kept.
+const lostEnd = "the end of this run could not be kept"
+
+// replayed is the stream of a run that has ended. If none of its events is left it says
+// at least how it ended.
+func (k *Keeper) replayed(th *live, old Record) *Stream {
+	s := newStream(th, old.ID, max(0, old.First-1))
+	s.instead = k.unbegun(th.ref.ID, old)
+	if s.last = old.Last; s.last == 0 {
+		s.joined = true
+		s.giveInstead()
+		s.end(io.EOF)
+	}
+	return s
+}
+
+// again returns a stream of a run that has not ended.
+func (k *Keeper) again(r, same *Run) (*Stream, error) {
+	if same.digest != r.digest || k.stateless { // nothing of it is kept that could be sent again
+		return nil, ErrDuplicateRun
+	}
+	same.th.mu.Lock()
+	defer same.th.mu.Unlock()
+	after := same.rec.First - 1
+	if same.rec.First == 0 { // it waits
+		after = same.th.thread.Head
+	}
+	return newStream(r.th, r.in.RunID, after), nil
+}
+
+// unbegun are the events of a run that ended before it began, of which none are kept: a
+// thread's own never say that a run began while another was open.
+func (k *Keeper) unbegun(thread string, rec Record) []event.Event {
+	return []event.Event{started(thread, rec), k.terminal(thread, rec, nil)}
+}
+
+func started(thread string, rec Record) event.RunStarted {
+	return event.RunStarted{ThreadID: thread, RunID: rec.ID, ProtocolVersion: event.Version, ParentRunID: rec.Parent}
+}
+
+// terminal is the last event of a run.
+func (k *Keeper) terminal(thread string, rec Record, o *event.Outcome) event.Event {
+	if rec.Status == Failed {
+		return k.runError(rec)
+	}
+	if rec.Status == Cancelled {
+		o = &event.Outcome{Type: event.Cancelled}
+	}
+	return event.RunFinished{ThreadID: thread, RunID: rec.ID, Outcome: o, Usage: rec.Usage, Base: k.stamp()}
+}

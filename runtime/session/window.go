@@ -1,0 +1,158 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/hutch-run/hutch/protocol/chat"
+)
+
+// noResult is what a call is closed with that nothing answered.
+const noResult = "There is no result: the call was not answered before the conversation went on. Do not assume that it was carried out."
+
+// madeUp marks a message that stands for what is not there.
+const madeUp = `{"synthetic":true}`
+
+// A slot is where the answer to one call goes.
+type slot struct {
+	parent, call string
+	result       *chat.Message
+}
+
+// repair brings messages into the form that a model takes: behind each message with
+// calls stands one result for each of them, in their order. Results that answer
+// nothing are left out, and so is a second one, and a second call of the same id in one
+// message. made are the results that had to be made up, which are in the list too.
+func repair(messages []chat.Message) (whole, made []chat.Message) {
+	slots := map[int][]*slot{} // by the place of the message with the calls
+	latest := map[string]*slot{}
+	exact := map[string]*slot{}
+	for i, m := range messages {
+		switch m.Role {
+		case chat.Assistant:
+			for _, call := range m.ToolCalls {
+				id := ResultID(m.ID, call.ID)
+				if exact[id] != nil {
+					continue
+				}
+				s := &slot{parent: m.ID, call: call.ID}
+				slots[i] = append(slots[i], s)
+				latest[call.ID], exact[id] = s, s
+			}
+		case chat.Tool:
+			s := exact[m.ID]
+			if s == nil || s.call != m.ToolCallID {
+				s = latest[m.ToolCallID]
+			}
+			if s != nil && s.result == nil {
+				s.result = &messages[i]
+			}
+		}
+	}
+	for i, m := range messages {
+		if m.Role == chat.Tool {
+			continue
+		}
+		whole = append(whole, withoutTwins(m))
+		for _, s := range slots[i] {
+			if s.result == nil {
+				s.result = &chat.Message{
+					ID: freeID(messages, ResultID(s.parent, s.call)), Role: chat.Tool, ToolCallID: s.call,
+					Content: chat.Text(noResult), Metadata: json.RawMessage(madeUp),
+				}
+				made = append(made, *s.result)
+			}
+			whole = append(whole, *s.result)
+		}
+	}
+	return whole, made
+}
+
+// freeID is id, or one like it if a message has it already.
+func freeID(messages []chat.Message, id string) string {
+	for slices.ContainsFunc(messages, func(m chat.Message) bool { return m.ID == id }) {
+		id += "'"
+	}
+	return id
+}
+
+// withoutTwins leaves of calls with one id the first.
+func withoutTwins(m chat.Message) chat.Message {
+	seen := map[string]bool{}
+	for _, call := range m.ToolCalls {
+		if seen[call.ID] {
+			clear(seen)
+			m.ToolCalls = slices.DeleteFunc(slices.Clone(m.ToolCalls), func(c chat.ToolCall) bool {
+				twin := seen[c.ID]
+				seen[c.ID] = true
+				return twin
+			})
+			return m
+		}
+		seen[call.ID] = true
+	}
+	return m
+}
+
+// unanswered are the calls without a result in messages, in their order.
+func unanswered(messages []chat.Message) (calls []string) {
+	_, made := repair(messages)
+	for _, m := range made {
+		calls = append(calls, m.ToolCallID)
+	}
+	return calls
+}
+
+// A window is the end of a thread's messages, as far as a model is shown it.
+type window struct {
+	messages []chat.Message
+	sizes    []int64
+	bytes    int64
+	most     Bounds
+}
+
+// Bounds are those of a window.
+type Bounds struct {
+	Messages int
+	Bytes    int64
+}
+
+func (w *window) add(m chat.Message) {
+	bytes := sizeOf(m)
+	w.messages = append(w.messages, m)
+	w.sizes = append(w.sizes, bytes)
+	w.bytes += bytes
+	if len(w.messages) > 2*w.most.Messages || w.bytes > 2*w.most.Bytes { // so that cutting is seldom
+		w.drop(w.cut())
+	}
+}
+
+// cut is where what a model sees begins: so that the bounds hold, and with a message of
+// a user if one is there. The last message is always in it.
+func (w *window) cut() int {
+	at, bytes := 0, w.bytes
+	for at < len(w.messages)-1 && (len(w.messages)-at > w.most.Messages || bytes > w.most.Bytes) {
+		bytes -= w.sizes[at]
+		at++
+	}
+	if at == 0 {
+		return 0
+	}
+	for i := at; i < len(w.messages); i++ {
+		if w.messages[i].Role == chat.User {
+			return i
+		}
+	}
+	return at
+}
+
+func (w *window) drop(n int) {
+	for _, size := range w.sizes[:n] {
+		w.bytes -= size
+	}
+	w.messages = slices.Clone(w.messages[n:])
+	w.sizes = slices.Clone(w.sizes[n:])
+}
+
+// tail is what a model sees.
+func (w *window) tail() []chat.Message { return w.messages[w.cut():] }
