@@ -172,8 +172,9 @@ func (th *live) head() int64 {
 	return th.thread.Head
 }
 
-// commit makes a change and takes it over. The caller has the turn.
-func (th *live) commit(ctx context.Context, c Change, jobs ...event.Job) error {
+// commit makes a change, and takes it over in one step with what it means for those who
+// listen: then runs with the lock. The caller has the turn.
+func (th *live) commit(ctx context.Context, c Change, then func(), jobs ...event.Job) error {
 	done, err := th.k.store.CommitThread(ctx, c, jobs...)
 	if err != nil {
 		th.mu.Lock()
@@ -182,19 +183,23 @@ func (th *live) commit(ctx context.Context, c Change, jobs ...event.Job) error {
 		return err
 	}
 	th.k.gone(done.Gone)
-	if c.DropFrom > 0 {
-		w, err := th.readWindow(ctx)
-		th.mu.Lock()
-		defer th.mu.Unlock()
-		th.thread, th.window, th.loaded = done.Thread, w, err == nil
-		return nil
+	var w window
+	var fresh bool
+	if c.DropFrom > 0 || c.TrimTo > 0 {
+		w, err = th.readWindow(ctx)
+		fresh = true
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	th.thread = done.Thread
-	for _, m := range c.Messages {
-		th.window.add(m)
+	if fresh {
+		th.window, th.loaded = w, err == nil
+	} else {
+		for _, m := range c.Messages {
+			th.window.add(m)
+		}
 	}
+	then()
 	return nil
 }
 

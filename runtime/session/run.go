@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -87,13 +88,7 @@ func (r *Run) recordWaiting(ctx context.Context) error {
 	if err := r.th.load(ctx); err != nil {
 		return err
 	}
-	if err := r.th.commit(ctx, r.change(Change{New: []Record{r.rec}})); err != nil {
-		return err
-	}
-	r.th.mu.Lock()
-	defer r.th.mu.Unlock()
-	r.recorded = true
-	return nil
+	return r.th.commit(ctx, r.change(Change{New: []Record{r.Record()}}), func() { r.recorded = true })
 }
 
 func (r *Run) status() Status {
@@ -174,10 +169,13 @@ func (r *Run) begin(ctx context.Context) error {
 		c.New = append(c.New, rec)
 	}
 	waiting := r.th.left()
-	if err := r.th.commit(ctx, c); err != nil {
+	if err := r.th.commit(ctx, c, r.begun); err != nil {
 		return err
 	}
-	r.begun(waiting, m.ignored)
+	r.waiting, r.ignored = waiting, m.ignored
+	for _, i := range m.ignored {
+		r.k.o.Logger.Info("a message of an input was left out", "thread", r.th.ref.ID, "run", r.in.RunID, "message", i.ID, "why", i.Why)
+	}
 	return nil
 }
 
@@ -193,14 +191,8 @@ func (r *Run) startedNow(c Change) event.RunStarted {
 	return e
 }
 
-// begun lets the run speak in its thread.
-func (r *Run) begun(waiting Waiting, ignored []Ignored) {
-	r.waiting, r.ignored = waiting, ignored
-	for _, i := range ignored {
-		r.k.o.Logger.Info("a message of an input was left out", "thread", r.th.ref.ID, "run", r.in.RunID, "message", i.ID, "why", i.Why)
-	}
-	r.th.mu.Lock()
-	defer r.th.mu.Unlock()
+// begun lets the run speak in its thread. The caller has the lock.
+func (r *Run) begun() {
 	r.recorded = true
 	r.th.owed = nil
 	r.th.speaker, r.th.tail = r, tail{most: r.k.o.TailBytes}
@@ -465,19 +457,16 @@ func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting 
 	if !c.Advances() && len(jobs) == 0 {
 		return nil
 	}
-	if err := r.th.commit(ctx, c, jobs...); err != nil {
-		return err
-	}
-	r.th.mu.Lock()
-	defer r.th.mu.Unlock()
-	r.th.tail.took(len(whole))
-	r.staged, r.after = slices.Clone(r.staged[staged:]), slices.Clone(r.after[after:])
-	r.state = nil
-	if last != nil {
-		r.rec = end
-	}
-	r.sendKept(events[len(whole):], c.Head+int64(len(whole)))
-	return nil
+	return r.th.commit(ctx, c, func() {
+		r.th.tail.took(len(whole))
+		r.staged, r.after = slices.Clone(r.staged[staged:]), slices.Clone(r.after[after:])
+		r.state = nil
+		r.sendKept(events[len(whole):], c.Head+int64(len(whole)))
+		if last != nil {
+			r.rec, r.th.speaker = end, nil
+			r.th.finish(r)
+		}
+	}, jobs...)
 }
 
 // unsaid are messages that were streamed and that nobody added.
@@ -546,6 +535,8 @@ func (r *Run) settled(rec Record, o Outcome, err, cause error) Record {
 		rec.Code, rec.Message = event.CodeShutdown, "the program ends; what this run had done is kept"
 	case errors.Is(cause, errTooLong):
 		rec.Code, rec.Message = event.CodeTimeout, fmt.Sprintf("the run took longer than %s", r.k.o.RunTime)
+	case errors.Is(err, ErrLimit):
+		rec.Code, rec.Message = event.CodeLimit, err.Error()
 	default:
 		told := event.ErrorOf(err)
 		rec.Code, rec.Message = told.Code, told.Message
@@ -572,12 +563,7 @@ func (r *Run) end(o Outcome, err, cause error) {
 	}
 	if err := r.commit(ctx, rec, last, waiting, r.k.o.Jobs(r.th.ref, rec)); err != nil {
 		r.lost(err)
-		return
 	}
-	r.th.mu.Lock()
-	defer r.th.mu.Unlock()
-	r.th.speaker = nil
-	r.th.finish(r)
 }
 
 // closing ends all that is open, and returns what the end of the run is.
@@ -585,7 +571,10 @@ func (r *Run) closing(o Outcome, err, cause error) (Record, event.Event, Waiting
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
 	rec := r.settled(r.rec, o, err, cause)
-	r.broken = append(r.broken, r.th.tail.openCalls()...)
+	if !rec.Status.answerable() {
+		r.broken = r.th.tail.openCalls()
+	}
+	r.th.tail.most = math.MaxInt // what ends has to fit
 	for _, e := range r.th.tail.closings(rec.Status != Failed) {
 		if err := r.emit(e); err != nil {
 			r.k.o.Logger.Error("what a run left open was not closed", "run", r.in.RunID, "err", err)
@@ -692,5 +681,5 @@ func (r *Run) keepEnd(ctx context.Context, rec Record) error {
 	if err := r.th.load(ctx); err != nil {
 		return err
 	}
-	return r.th.commit(ctx, r.change(Change{Runs: []Record{rec}}), r.k.o.Jobs(r.th.ref, rec)...)
+	return r.th.commit(ctx, r.change(Change{Runs: []Record{rec}}), func() {}, r.k.o.Jobs(r.th.ref, rec)...)
 }

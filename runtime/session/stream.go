@@ -130,11 +130,15 @@ func (s *Stream) Next(ctx context.Context) (Item, error) {
 }
 
 // replay reads a page of what is kept and, if nothing is left of it, joins those who
-// listen. Nothing is read while the thread is locked, and whoever joins has seen all up
-// to the thread's head: so nothing is lost between the two, and nothing comes twice.
+// listen. Nothing is read while the thread is locked. Whoever joins has seen all up to
+// the thread's head and nothing behind it, and the head moves in one step with what is
+// sent: so nothing is lost between the two, and nothing comes twice.
 func (s *Stream) replay(ctx context.Context) error {
-	head := s.th.head()
-	page, err := s.th.k.store.ThreadEvents(ctx, s.th.ref, EventQuery{After: s.at, UpTo: s.last, Limit: replayPage})
+	upTo := s.last
+	if upTo == 0 {
+		upTo = s.th.head()
+	}
+	page, err := s.page(ctx, upTo)
 	if err != nil {
 		return err
 	}
@@ -164,9 +168,18 @@ func (s *Stream) replay(ctx context.Context) error {
 		s.end(io.EOF)
 		return nil
 	}
-	s.at = max(s.at, head)
+	s.at = max(s.at, upTo)
 	s.join()
 	return nil
+}
+
+// page reads what is kept up to a number, and nothing that the thread's streams have not
+// been told of.
+func (s *Stream) page(ctx context.Context, upTo int64) ([]Kept, error) {
+	if s.at >= upTo {
+		return nil, nil
+	}
+	return s.th.k.store.ThreadEvents(ctx, s.th.ref, EventQuery{After: s.at, UpTo: upTo, Limit: replayPage})
 }
 
 // giveInstead gives what stands for a run of which nothing is left.

@@ -187,11 +187,16 @@ func (k *Keeper) again(r, same *Run) (*Stream, error) {
 	}
 	same.th.mu.Lock()
 	defer same.th.mu.Unlock()
-	after := same.rec.First - 1
-	if same.rec.First == 0 { // it waits
-		after = same.th.thread.Head
+	rec := same.rec
+	if rec.First == 0 && rec.Status.Ended() {
+		return k.replayed(r.th, rec), nil
 	}
-	return newStream(r.th, r.in.RunID, after), nil
+	s := newStream(r.th, rec.ID, max(0, rec.First-1))
+	if rec.First == 0 { // it waits, and all of it is still to come
+		s.joined = true
+		r.th.streams[s] = struct{}{}
+	}
+	return s, nil
 }
 
 // unbegun are the events of a run that ended before it began, of which none are kept: a
@@ -209,8 +214,11 @@ func (k *Keeper) terminal(thread string, rec Record, o *event.Outcome) event.Eve
 	if rec.Status == Failed {
 		return k.runError(rec)
 	}
+	if o == nil {
+		o = &event.Outcome{Type: event.Success}
+	}
 	if rec.Status == Cancelled {
-		o = &event.Outcome{Type: event.Cancelled}
+		o.Type = event.Cancelled
 	}
 	return event.RunFinished{ThreadID: thread, RunID: rec.ID, Outcome: o, Usage: rec.Usage, Base: k.stamp()}
 }

@@ -63,7 +63,7 @@ func (th *live) trimMessages(ctx context.Context, most int, bytes int64) error {
 
 func (th *live) trimTo(ctx context.Context, c Change) error {
 	c.Ref, c.Head, c.At = th.ref, th.head(), th.k.o.Now()
-	return th.commit(ctx, c)
+	return th.commit(ctx, c, func() {})
 }
 
 // turnBehind is the number of the message before which enough goes, 0 if none needs to:

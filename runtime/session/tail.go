@@ -19,6 +19,8 @@ type tail struct {
 	steps []event.StepStarted
 	// subagents are the ids of those that run.
 	subagents []string
+	// calls are the ids of all calls of the run.
+	calls map[string]bool
 	bytes     int
 	most      int
 }
@@ -90,6 +92,21 @@ func (t *tail) begin(kind, id string, start event.Event) error {
 	return t.grow(len(id))
 }
 
+// beginCall holds that the ids of a run's calls differ: results are told apart by them.
+func (t *tail) beginCall(e event.ToolCallStart) error {
+	if t.calls[e.ToolCallID] {
+		return fmt.Errorf("%w: the run has had a call %s: give each an id of its own", ErrOrder, quoted(e.ToolCallID))
+	}
+	if err := t.begin(openCall, e.ToolCallID, e); err != nil {
+		return err
+	}
+	if t.calls == nil {
+		t.calls = map[string]bool{}
+	}
+	t.calls[e.ToolCallID] = true
+	return nil
+}
+
 func (t *tail) more(kind, id, delta string, piece event.Event) error {
 	_, s := t.find(kind, id)
 	if s == nil {
@@ -135,7 +152,7 @@ func (t *tail) put(e event.Event) error {
 	case event.TextMessageEnd:
 		return t.close(openText, e.MessageID, e)
 	case event.ToolCallStart:
-		return t.begin(openCall, e.ToolCallID, e)
+		return t.beginCall(e)
 	case event.ToolCallArgs:
 		return t.more(openCall, e.ToolCallID, e.Delta, e)
 	case event.ToolCallEnd:

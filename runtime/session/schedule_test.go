@@ -1,0 +1,332 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/session"
+	"github.com/hutch-run/hutch/runtime/session/sessiontest"
+)
+
+// A gate counts the runs that are in it, and holds them until it is opened.
+type gate struct {
+	mu     sync.Mutex
+	order  []string
+	inside map[string]int // by thread and by agent
+	now    int
+	most   map[string]int
+	open   chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{inside: map[string]int{}, most: map[string]int{}, open: make(chan struct{})}
+}
+
+func (g *gate) run(ctx context.Context, r *session.Run) (session.Outcome, error) {
+	th, rec := r.Thread(), r.Record()
+	keys := []string{"all", "thread " + th.ID, "agent " + rec.Agent}
+	g.mu.Lock()
+	g.order = append(g.order, rec.ID)
+	for _, key := range keys {
+		g.inside[key]++
+		g.most[key] = max(g.most[key], g.inside[key])
+	}
+	g.mu.Unlock()
+	var err error
+	select {
+	case <-g.open:
+		time.Sleep(time.Second)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, key := range keys {
+		g.inside[key]--
+	}
+	return session.Outcome{}, err
+}
+
+func (g *gate) began() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.order, " ")
+}
+
+func inThread(thread, run, agent string) session.Input {
+	return session.Input{Thread: thread, RunID: run, Agent: agent}
+}
+
+func TestE3_8_OneRunOfAThread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{})
+		g := newGate()
+		var streams []*session.Stream
+		for i := range 10 {
+			streams = append(streams, submit(t, k, inThread("t", fmt.Sprint("r", i), "agent"), g.run))
+			synctest.Wait()
+		}
+		want(t, "began", g.began(), "r0")
+		runs, err := k.Runs(t.Context(), ann(), annsThread(), 10)
+		if err != nil || runs[9].Status != session.Running || runs[0].Status != session.Queued || !runs[0].Started.IsZero() {
+			t.Errorf("%+v, %v", runs, err)
+		}
+		close(g.open)
+		for i, s := range streams {
+			items := rest(t, s)
+			if e, ok := items[0].Event.(event.RunStarted); !ok || e.RunID != fmt.Sprint("r", i) || len(items) != 2 {
+				t.Errorf("%d: %s", i, shown(items))
+			}
+		}
+		want(t, "began", g.began(), "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9")
+		if g.most["thread t"] != 1 {
+			t.Errorf("%d at once", g.most["thread t"])
+		}
+	})
+}
+
+func TestH_22_RunsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{})
+		g := newGate()
+		var streams []*session.Stream
+		for a := range 10 {
+			for i := range 10 {
+				streams = append(streams, submit(t, k, inThread(fmt.Sprint(a, "/", i), "r", fmt.Sprint(a)), g.run))
+			}
+		}
+		synctest.Wait()
+		close(g.open)
+		for _, s := range streams {
+			want(t, "end", last(rest(t, s)), "success")
+		}
+		for key, most := range map[string]int{"all": 16, "agent 0": 4, "thread 3/3": 1} {
+			if g.most[key] != most {
+				t.Errorf("%s: %d at once, want %d", key, g.most[key], most)
+			}
+		}
+	})
+}
+
+// Runs of one agent that wait do not hold up those of another.
+func TestAgentsWaitForThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{PerAgent: 1, PerProcess: 2})
+		g := newGate()
+		for _, run := range []string{"a1", "a2", "b1", "b2", "a3"} {
+			submit(t, k, inThread(run, run, run[:1]), g.run)
+			synctest.Wait()
+		}
+		want(t, "began", g.began(), "a1 b1")
+		close(g.open)
+		time.Sleep(10 * time.Second)
+		got := strings.Fields(g.began())
+		if !slices.Contains([]string{"a2 b2", "b2 a2"}, strings.Join(got[2:4], " ")) || got[4] != "a3" {
+			t.Errorf("began %q", got)
+		}
+	})
+}
+
+func TestQueuesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{PerProcess: 1, QueuePerThread: 2, Queue: 3})
+		g := newGate()
+		add := func(thread, run string) error {
+			s, err := k.Submit(t.Context(), ann(), inThread(thread, run, "agent"), g.run)
+			if err == nil {
+				t.Cleanup(s.Close)
+			}
+			return err
+		}
+		if err := errors.Join(add("t", "r0"), add("t", "r1"), add("t", "r2")); err != nil {
+			t.Fatal(err)
+		}
+		err := add("t", "r3")
+		if !errors.Is(err, session.ErrBusy) || !strings.Contains(err.Error(), "2 runs wait in the thread, at most 2") {
+			t.Errorf("got %v", err)
+		}
+		if err := add("u", "r0"); err != nil {
+			t.Fatal(err)
+		}
+		err = add("v", "r0")
+		if !errors.Is(err, session.ErrBusy) || !strings.Contains(err.Error(), "3 runs wait, at most 3") {
+			t.Errorf("got %v", err)
+		}
+		if _, err := k.Thread(t.Context(), ann(), session.Ref{Owner: "ann", ID: "v"}); !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("a run that was refused left %v", err)
+		}
+		close(g.open)
+		time.Sleep(10 * time.Second)
+		if err := add("v", "r0"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sessiontest.Memory{}
+		k := opened(t, store, session.Options{Jobs: func(_ session.Ref, r session.Record) []event.Job {
+			return []event.Job{{Kind: string(r.Status), Key: r.ID}}
+		}})
+		g := newGate()
+		runs := submit(t, k, inThread("t", "r0", "agent"), g.run)
+		waits := submit(t, k, inThread("t", "r1", "agent"), g.run)
+		next := submit(t, k, inThread("t", "r2", "agent"), g.run)
+		again := submit(t, k, inThread("t", "r1", "agent"), g.run)
+		synctest.Wait()
+		for id, want := range map[string]error{"r1": nil, "r9": session.ErrNotFound} {
+			if err := k.Cancel(t.Context(), ann(), annsThread(), id); !errors.Is(err, want) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		want(t, "one that waited", told(rest(t, waits))+" "+last(rest(t, waitsAgain(t, k, again))), "RUN_STARTED RUN_FINISHED cancelled")
+		if err := k.Cancel(t.Context(), ann(), annsThread(), "r0"); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "one that ran", last(rest(t, runs)), "cancelled")
+		if err := k.Cancel(t.Context(), ann(), annsThread(), "r0"); err != nil {
+			t.Errorf("one that has ended: %v", err)
+		}
+		close(g.open)
+		want(t, "the next", last(rest(t, next)), "success")
+		want(t, "began", g.began(), "r0 r2")
+		all, err := k.Attach(t.Context(), ann(), annsThread(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer all.Close()
+		var items []session.Item
+		for range 4 {
+			i, err := all.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			items = append(items, i)
+		}
+		want(t, "the thread", told(items), "RUN_STARTED RUN_FINISHED RUN_STARTED RUN_FINISHED")
+		if jobs := fmt.Sprint(store.Jobs()); !strings.Contains(jobs, "cancelled r1") || !strings.Contains(jobs, "cancelled r0") || !strings.Contains(jobs, "finished r2") {
+			t.Errorf("jobs %s", jobs)
+		}
+	})
+}
+
+// waitsAgain closes a stream of a run that waited, and returns another one.
+func waitsAgain(t *testing.T, k *session.Keeper, s *session.Stream) *session.Stream {
+	t.Helper()
+	items := rest(t, s)
+	want(t, "one that was attached", told(items), "RUN_STARTED RUN_FINISHED")
+	return submit(t, k, inThread("t", "r1", "agent"), idle)
+}
+
+func TestRunsAreBoundedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{})
+		g := newGate()
+		begun := time.Now()
+		s := submit(t, k, inThread("t", "r0", "agent"), g.run)
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		var code string
+		for code == "" {
+			i, err := s.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := i.Event.(event.RunError); ok {
+				code = e.Code
+			}
+		}
+		if took := time.Since(begun); code != "timeout" || took != 15*time.Minute {
+			t.Errorf("%s after %s", code, took)
+		}
+	})
+}
+
+// The end of the program ends all runs, with a code of its own.
+func TestE3_25_Shutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sessiontest.Memory{}
+		k := opened(t, store, session.Options{})
+		g := newGate()
+		runs := submit(t, k, inThread("t", "r0", "agent"), g.run)
+		waits := submit(t, k, inThread("t", "r1", "agent"), g.run)
+		synctest.Wait()
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "one that ran", last(rest(t, runs)), "shutdown")
+		want(t, "one that waited", last(rest(t, waits)), "shutdown")
+		want(t, "began", g.began(), "r0")
+		left, err := store.UnfinishedRuns(t.Context(), 10)
+		if err != nil || len(left) != 0 {
+			t.Errorf("%+v, %v", left, err)
+		}
+	})
+}
+
+func TestH_15_TheSameRunAgain(t *testing.T) {
+	k := opened(t, &sessiontest.Memory{}, session.Options{})
+	in := input("r", user("u", "hi"))
+	in.Also = []byte(`{"tools": [1, 2]}`)
+	first := turn(t, k, in, says("a", "hello"))
+	never := func(context.Context, *session.Run) (session.Outcome, error) {
+		t.Error("run again")
+		return session.Outcome{}, nil
+	}
+	in.Also = []byte(`{"tools":[1,2]}`)
+	again := turn(t, k, in, never)
+	want(t, "again", shown(again), shown(first))
+	turn(t, k, input("other"), says("b", "more"))
+	want(t, "later", shown(turn(t, k, in, never)), shown(first))
+	for name, spoil := range map[string]func(*session.Input){
+		"messages": func(in *session.Input) { in.Messages = append(in.Messages, user("u2", "more")) },
+		"also":     func(in *session.Input) { in.Also = []byte(`{"tools":[2,1]}`) },
+		"state":    func(in *session.Input) { in.State = []byte("1") },
+		"agent":    func(in *session.Input) { in.Agent = "other" },
+	} {
+		other := in
+		spoil(&other)
+		if _, err := k.Submit(t.Context(), ann(), other, never); !errors.Is(err, session.ErrDuplicateRun) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	want(t, "history", history(t, k, annsThread()), "u user hi\na assistant hello\nb assistant more")
+}
+
+// Of many who submit one run at once, one runs it and all see it.
+func TestTheSameRunAtOnce(t *testing.T) {
+	for range 20 {
+		k := opened(t, &sessiontest.Memory{}, session.Options{})
+		var ran, wg = make(chan bool, 100), sync.WaitGroup{}
+		for range 20 {
+			wg.Go(func() {
+				s, err := k.Submit(context.Background(), ann(), input("r", user("u", "hi")), func(context.Context, *session.Run) (session.Outcome, error) {
+					ran <- true
+					return session.Outcome{}, nil
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				items, err := read(s)
+				if told(items) != "RUN_STARTED RUN_FINISHED" {
+					t.Errorf("%s, %v", shown(items), err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(ran) != 1 {
+			t.Errorf("ran %d times", len(ran))
+		}
+	}
+}
