@@ -304,12 +304,7 @@ func (r *Run) Ignored() []Ignored { return r.ignored }
 func (r *Run) Messages() []chat.Message {
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
-	all := r.th.window
-	all.messages, all.sizes = slices.Clone(all.messages), slices.Clone(all.sizes)
-	for _, m := range r.staged {
-		all.add(m)
-	}
-	whole, made := repair(all.tail())
+	whole, made := repair(r.th.window.with(r.staged))
 	r.staged = append(r.staged, made...)
 	return whole
 }

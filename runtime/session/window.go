@@ -24,6 +24,9 @@ type slot struct {
 // nothing are left out, and so is a second one, and a second call of the same id in one
 // message. made are the results that had to be made up, which are in the list too.
 func repair(messages []chat.Message) (whole, made []chat.Message) {
+	if !slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Role == chat.Tool || len(m.ToolCalls) > 0 }) {
+		return slices.Clone(messages), nil
+	}
 	slots := map[int][]*slot{} // by the place of the message with the calls
 	latest := map[string]*slot{}
 	exact := map[string]*slot{}
@@ -154,5 +157,11 @@ func (w *window) drop(n int) {
 	w.sizes = slices.Clone(w.sizes[n:])
 }
 
-// tail is what a model sees.
-func (w *window) tail() []chat.Message { return w.messages[w.cut():] }
+// with is what a model sees when more messages have been added: not the window's own.
+func (w *window) with(more []chat.Message) []chat.Message {
+	all := window{most: w.most, messages: slices.Clip(w.messages), sizes: slices.Clip(w.sizes), bytes: w.bytes}
+	for _, m := range more {
+		all.add(m)
+	}
+	return all.messages[all.cut():]
+}

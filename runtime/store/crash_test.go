@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		fmt.Println("stopped:", writeUntilKilled(os.Args[2], os.Args[3]))
 		os.Exit(1)
 	}
+	if len(os.Args) > 3 && os.Args[1] == asKeeper {
+		fmt.Println("stopped:", runUntilKilled(os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
