@@ -161,6 +161,8 @@ func TestErrorsBeforeAStream(t *testing.T) {
 	}{
 		{event.ErrNotFound, 404, "not_found", ""},
 		{fmt.Errorf("secret: %w", event.ErrNotRunning), 409, "not_running", ""},
+		{&event.Failure{Code: event.CodeInvalid, Message: "resume: no interrupt i waits"}, 400, "invalid_input", ""},
+		{&event.Failure{Code: event.CodeForbidden, Message: "the thread may only be read"}, 403, "forbidden", ""},
 		{&event.Failure{Code: event.CodeBusy, Message: "16 runs are in progress", Cause: errors.New("secret")}, 429, "busy", "5"},
 		{&event.Failure{Code: event.CodeUnavailable, Message: "no store"}, 503, "unavailable", "5"},
 		{&event.Failure{Code: event.CodeShutdown, Message: "later"}, 503, "shutdown", "5"},

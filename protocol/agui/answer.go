@@ -21,18 +21,31 @@ type refusal struct {
 // refusalOf returns the answer for an error, and whether a client is better served by
 // it than by a stream that fails.
 func refusalOf(err error) (*refusal, bool) {
-	told := event.ErrorOf(err)
 	switch {
 	case errors.Is(err, event.ErrNotFound):
 		return &refusal{status: http.StatusNotFound, Code: "not_found", Message: "no such thread or run"}, true
 	case errors.Is(err, event.ErrNotRunning):
 		return &refusal{status: http.StatusConflict, Code: "not_running", Message: "no run of the thread is in progress"}, true
-	case told.Code == event.CodeBusy:
-		return &refusal{status: http.StatusTooManyRequests, retry: true, Code: told.Code, Message: told.Message}, true
-	case told.Code == event.CodeUnavailable, told.Code == event.CodeShutdown:
-		return &refusal{status: http.StatusServiceUnavailable, retry: true, Code: told.Code, Message: told.Message}, true
 	}
-	return &refusal{status: http.StatusInternalServerError, Code: told.Code, Message: told.Message}, false
+	told := event.ErrorOf(err)
+	answer := &refusal{status: http.StatusInternalServerError, Code: told.Code, Message: told.Message}
+	for _, known := range []struct {
+		code   string
+		status int
+		retry  bool
+	}{
+		{event.CodeInvalid, http.StatusBadRequest, false},
+		{event.CodeForbidden, http.StatusForbidden, false},
+		{event.CodeBusy, http.StatusTooManyRequests, true},
+		{event.CodeUnavailable, http.StatusServiceUnavailable, true},
+		{event.CodeShutdown, http.StatusServiceUnavailable, true},
+	} {
+		if told.Code == known.code {
+			answer.status, answer.retry = known.status, known.retry
+			return answer, true
+		}
+	}
+	return answer, false
 }
 
 // fail answers a request that got an error, and logs one that is ours.

@@ -20,7 +20,7 @@ const maxID = 256
 // invalid is the refusal of a request whose member field is wrong.
 func invalid(field, found, allowed string) *refusal {
 	f := &event.FieldError{Field: field, Found: found, Allowed: allowed}
-	return &refusal{status: http.StatusBadRequest, Code: "invalid_input", Field: field, Message: f.Error()}
+	return &refusal{status: http.StatusBadRequest, Code: event.CodeInvalid, Field: field, Message: f.Error()}
 }
 
 // body reads a request that is JSON.

@@ -16,6 +16,8 @@ const (
 	CodeBusy        = "busy"
 	CodeUnavailable = "unavailable"
 	CodeShutdown    = "shutdown"
+	CodeForbidden   = "forbidden"     // who asks may see the thread, and no more
+	CodeInvalid     = "invalid_input" // it does not fit the thread
 )
 
 // What can be wrong with what a client asks of threads and runs, for every face.
