@@ -161,14 +161,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add([]byte{0, 0, 3, 16, 12, 16, 13, 16, 18, 16, 19, 0, 1, 2, 0, 0, 2, 0}, true)
 	f.Fuzz(func(t *testing.T, script []byte, many bool) {
 		o := event.GuardOptions{Many: many}
-		stream := func(yield func(event.Event, error) bool) {
-			for pair := range slices.Chunk(script, 2) {
-				e, err := made(pair)
-				if !yield(e, err) {
-					return
-				}
-			}
-		}
+		stream := scripted(script)
 		events, errs := eventtest.Collect(event.Guard(stream, o))
 		if err := eventtest.Verify(many, events...); err != nil {
 			t.Fatalf("%v in\n%s", err, eventtest.Text(events...))
@@ -181,6 +174,17 @@ func FuzzGuard(f *testing.F) {
 			t.Fatalf("%d errors: %v", len(errs), errs)
 		}
 	})
+}
+
+// scripted yields what bytes stand for.
+func scripted(script []byte) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for pair := range slices.Chunk(script, 2) {
+			if e, err := made(pair); !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // made is the event that two bytes stand for.
