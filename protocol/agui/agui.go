@@ -110,7 +110,8 @@ type Server struct {
 	shut    bool
 }
 
-// New returns a server. open returns the engine for whoever sent a request.
+// New returns a server. open returns the engine for whoever sent a request, or nil if
+// that is nobody.
 func New(open func(*http.Request) (Engine, error), o Options) *Server {
 	s := &Server{o: o.filled(), open: open, mux: http.NewServeMux(), idle: make(chan struct{})}
 	s.stop, s.end = context.WithCancel(context.Background())
@@ -128,11 +129,17 @@ func New(open func(*http.Request) (Engine, error), o Options) *Server {
 func (s *Server) handle(pattern string, do func(http.ResponseWriter, *http.Request, Engine)) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		engine, err := s.open(r)
-		if err != nil {
+		switch {
+		case err != nil:
 			s.fail(w, r, err)
-			return
+		case engine == nil:
+			s.refuse(w, &refusal{status: http.StatusUnauthorized, Code: "unauthorized", Message: "who asks is not known"})
+		case r.Method == http.MethodPost && !isJSON(r):
+			// A page of another site can post forms, and nothing else, without asking.
+			s.refuse(w, &refusal{status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Message: "Content-Type: allowed is application/json"})
+		default:
+			do(w, r, engine)
 		}
-		do(w, r, engine)
 	})
 }
 

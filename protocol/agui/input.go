@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -23,11 +24,17 @@ func invalid(field, found, allowed string) *refusal {
 	return &refusal{status: http.StatusBadRequest, Code: event.CodeInvalid, Field: field, Message: f.Error()}
 }
 
+func isJSON(r *http.Request) bool {
+	kinds := r.Header.Values("Content-Type")
+	if len(kinds) != 1 {
+		return false
+	}
+	kind, _, err := mime.ParseMediaType(kinds[0])
+	return err == nil && kind == "application/json"
+}
+
 // body reads a request that is JSON.
 func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, &refusal{status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Message: "Content-Type: allowed is application/json"}
-	}
 	text, refused := s.read(w, r)
 	if refused != nil {
 		return nil, refused
@@ -116,12 +123,25 @@ func checkIDs(in event.Input) *refusal {
 	return nil
 }
 
+// checkAll checks ids that come in the address of a request.
+func checkAll(r *http.Request, names ...string) *refusal {
+	if refused := checkID("thread", r.PathValue("id")); refused != nil {
+		return refused
+	}
+	for _, name := range names {
+		if refused := checkID(name, r.URL.Query().Get(name)); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
 func checkID(field, id string) *refusal {
 	switch {
 	case len(id) > maxID:
 		return invalid(field, fmt.Sprintf("%d bytes", len(id)), fmt.Sprintf("at most %d", maxID))
-	case strings.ContainsFunc(id, unicode.IsControl):
-		return invalid(field, "a control character", "text without any")
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
+		return invalid(field, "a control character or invalid UTF-8", "text without any")
 	}
 	return nil
 }

@@ -39,6 +39,10 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, engine Engine) {
 // is of AG-UI 1.0, and with runId which run it wants to see.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, engine Engine) {
 	id, runID := r.PathValue("id"), r.URL.Query().Get("runId")
+	if refused := checkAll(r, "runId"); refused != nil {
+		s.refuse(w, refused)
+		return
+	}
 	v, refused := s.enter(r)
 	if refused != nil {
 		s.refuse(w, refused)

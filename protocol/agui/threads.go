@@ -58,6 +58,9 @@ type History struct {
 
 func (s *Server) threads(w http.ResponseWriter, r *http.Request, engine Engine) {
 	limit, refused := number(r, "limit", 50, 200)
+	if refused == nil {
+		refused = checkAll(r, "after")
+	}
 	if refused != nil {
 		s.refuse(w, refused)
 		return
@@ -73,6 +76,9 @@ func (s *Server) threads(w http.ResponseWriter, r *http.Request, engine Engine) 
 
 func (s *Server) thread(w http.ResponseWriter, r *http.Request, engine Engine) {
 	limit, refused := number(r, "limit", 200, 1000)
+	if refused == nil {
+		refused = checkAll(r, "before")
+	}
 	if refused != nil {
 		s.refuse(w, refused)
 		return
@@ -88,24 +94,35 @@ func (s *Server) thread(w http.ResponseWriter, r *http.Request, engine Engine) {
 
 // cancel ends a run. Its body may name which: {"runId":"r-1"}.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, engine Engine) {
-	var which struct {
-		RunID string `json:"runId"`
+	runID, refused := s.which(w, r)
+	if refused != nil {
+		s.refuse(w, refused)
+		return
 	}
-	if r.ContentLength != 0 {
-		text, refused := s.body(w, r)
-		if refused == nil && json.Unmarshal(text, &which) != nil {
-			refused = invalid("runId", "something else", `a body of {"runId":"..."}, or none`)
-		}
-		if refused != nil {
-			s.refuse(w, refused)
-			return
-		}
-	}
-	if err := engine.Cancel(r.Context(), r.PathValue("id"), which.RunID); err != nil {
+	if err := engine.Cancel(r.Context(), r.PathValue("id"), runID); err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	s.answer(w, http.StatusAccepted, map[string]string{"status": "cancelling"})
+}
+
+// which reads the run that is to be cancelled; a request without a body names none.
+func (s *Server) which(w http.ResponseWriter, r *http.Request) (string, *refusal) {
+	refused := checkAll(r)
+	if refused != nil || r.ContentLength == 0 {
+		return "", refused
+	}
+	text, refused := s.body(w, r)
+	if refused != nil {
+		return "", refused
+	}
+	var which struct {
+		RunID string `json:"runId"`
+	}
+	if json.Unmarshal(text, &which) != nil {
+		return "", invalid("runId", "something else", `a body of {"runId":"..."}, or none`)
+	}
+	return which.RunID, checkID("runId", which.RunID)
 }
 
 func (s *Server) capabilities(w http.ResponseWriter, r *http.Request, engine Engine) {

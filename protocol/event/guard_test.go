@@ -125,7 +125,7 @@ func TestGuardLetsTheReaderPanic(t *testing.T) {
 	}
 }
 
-func TestErrorsAsPeersReadThem(t *testing.T) {
+func TestH20_ErrorsAsPeersReadThem(t *testing.T) {
 	for _, c := range []struct {
 		err           error
 		code, message string

@@ -32,7 +32,7 @@ type Tool struct {
 	Name        string `json:"name" is:"id"`
 	Description string `json:"description" is:"required"`
 	// Parameters is a JSON Schema; nil is an object of any kind.
-	Parameters json.RawMessage `json:"parameters,omitempty"`
+	Parameters json.RawMessage `json:"parameters,omitempty" is:"object"`
 	Metadata   json.RawMessage `json:"metadata,omitempty" is:"object"`
 }
 
