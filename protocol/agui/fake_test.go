@@ -136,7 +136,7 @@ func (f *fake) script(asked string, in event.Input) []any {
 	case "cancel":
 		return together(start, text(id("m"), "par"), []any{finished(in, &event.Outcome{Type: event.Cancelled})})
 	case "everything":
-		return together(start, everything(in, id), end)
+		return together([]any{event.RunStarted{ThreadID: in.ThreadID, RunID: in.RunID, Input: &in}}, everything(in, id), end)
 	}
 	return together(start, text(id("m"), "Hel", "", "lo"), end)
 }
