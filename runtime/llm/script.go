@@ -58,10 +58,6 @@ type scriptFault struct {
 // Stream takes the first step that fits; a delay goes on to the next.
 func (s *Script) Stream(ctx context.Context, r chat.Request) iter.Seq2[chat.Delta, error] {
 	return func(yield func(chat.Delta, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(chat.Delta{}, err)
-			return
-		}
 		at := pointOf(r)
 		for _, st := range s.steps {
 			seen, ok := st.fits(at)
