@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -55,15 +56,9 @@ func (a *answer) take(kind string, data []byte) ([]chat.Delta, error) {
 	return all, nil
 }
 
-// decodeChunk guards what the library makes of a stranger's bytes.
 func decodeChunk(data []byte) (chunk openai.ChatCompletionChunk, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
 	if len(data) == 0 || data[0] != '{' {
-		return chunk, fmt.Errorf("no object")
+		return chunk, errors.New("no object")
 	}
 	err = json.Unmarshal(data, &chunk)
 	return chunk, err

@@ -99,12 +99,12 @@ func (l *callList) find(p piece) int {
 	return at
 }
 
-// lookUp returns the last call that a piece could continue: that of its id, else that
-// of its index; without an index the last of all, unless it has a name and an id of
-// its own.
+// lookUp returns the last call that a piece could continue: that of its id, unless they
+// have two indices, else that of its index; without an index the last of all, unless
+// it has a name and an id of its own.
 func (l *callList) lookUp(p piece) int {
 	for at, c := range slices.Backward(l.calls) {
-		if p.id != "" && c.wireID == p.id {
+		if p.id != "" && c.wireID == p.id && (p.index < 0 || c.index < 0 || p.index == c.index) {
 			return at
 		}
 	}

@@ -54,6 +54,7 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		"429, asked to wait":       {[]llmtest.Answer{busy("7"), saying("hi")}, 2, 7 * time.Second, 7700 * time.Millisecond, nil},
 		"429, in milliseconds":     {[]llmtest.Answer{busy("").With("Retry-After-Ms", "1500"), saying("hi")}, 2, 1500 * time.Millisecond, 1650 * time.Millisecond, nil},
 		"429, asked for a day":     {[]llmtest.Answer{busy("86400"), saying("hi")}, 2, time.Minute, time.Minute, nil},
+		"429, asked for ages":      {[]llmtest.Answer{busy("1e300"), saying("hi")}, 2, time.Minute, time.Minute, nil},
 		"429, until a date":        {[]llmtest.Answer{busy("Sat, 01 Jan 2000 00:00:30 GMT"), saying("hi")}, 2, 30 * time.Second, 33 * time.Second, nil}, // a bubble begins in 2000
 		"429, nonsense":            {[]llmtest.Answer{busy("soon"), saying("hi")}, 2, 250 * time.Millisecond, 500 * time.Millisecond, nil},
 		"429, before now":          {[]llmtest.Answer{busy("-5"), saying("hi")}, 2, 250 * time.Millisecond, 500 * time.Millisecond, nil},

@@ -111,9 +111,7 @@ func NewOpenAI(base string, o OpenAIOptions) (*OpenAI, error) {
 	}
 	m := &OpenAI{o: withDefaults(o, u), key: key}
 	if m.transport = o.Transport; m.transport == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone()
-		own.DisableCompression = true // a compressed stream comes in lumps
-		m.transport = own
+		m.transport = ownTransport()
 	}
 	m.service = openai.NewChatCompletionService( // not NewClient, which reads the environment
 		option.WithBaseURL(u.String()),
@@ -124,7 +122,21 @@ func NewOpenAI(base string, o OpenAIOptions) (*OpenAI, error) {
 	return m, nil
 }
 
-// stay leaves a redirect to [explainStatus]: the key is for one host.
+// maxHeader is the most of a response's header, in bytes.
+const maxHeader = 64 << 10
+
+func ownTransport() http.RoundTripper {
+	shared, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // the program has put its own there
+		return http.DefaultTransport
+	}
+	own := shared.Clone()
+	own.DisableCompression = true // a compressed stream comes in lumps
+	own.MaxResponseHeaderBytes = maxHeader
+	return own
+}
+
+// stay leaves a redirect to [OpenAI.explainStatus]: the key is for one host.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func withDefaults(o OpenAIOptions, base *url.URL) OpenAIOptions {

@@ -52,7 +52,9 @@ func TestOddProviders(t *testing.T) {
 		"one index, no ids":      {[][]string{{tool(object{"index": 0, "function": function("f", `{"a":1}`)}), tool(object{"index": 0, "function": function("f", `{"a":2}`)})}, end, llmtest.Done()}, `|f({"a":1})|f({"a":2}) calls`},
 		"indices from one":       {[][]string{llmtest.Call(1, "x", "f", "{}"), llmtest.Call(7, "y", "g", "{}"), end, llmtest.Done()}, "|f({})|g({}) calls"},
 		"calls interleaved":      {[][]string{llmtest.Call(0, "x", "f"), llmtest.Call(1, "y", "g"), {tool(object{"index": 0, "function": object{"arguments": `{"a":`}}), tool(object{"index": 1, "function": object{"arguments": `{}`}}), tool(object{"index": 0, "function": object{"arguments": `1}`}})}, end, llmtest.Done()}, `|f({"a":1})|g({}) calls`},
-		"the same id for two":    {[][]string{llmtest.Call(0, "x", "f", "{}"), llmtest.Call(1, "", "g", "{}"), end, llmtest.Done()}, "|f({})|g({}) calls"},
+		"neither, no arguments":  {[][]string{{tool(object{"function": function("f", "")}), tool(object{"function": function("g", "{}")})}, end, llmtest.Done()}, `|f()|g({}) calls`},
+		"the same id for two":    {[][]string{llmtest.Call(0, "x", "f", "{}"), llmtest.Call(1, "x", "g", "{}"), end, llmtest.Done()}, "|f({})|g({}) calls"},
+		"no id":                  {[][]string{llmtest.Call(0, "", "f", "{}"), llmtest.Call(1, "", "g", "{}"), end, llmtest.Done()}, "|f({})|g({}) calls"},
 		"a name that comes late": {[][]string{{tool(object{"index": 0, "id": "x", "function": object{"arguments": `{"a"`}}), tool(object{"index": 0, "function": function("f", `:1}`)})}, end, llmtest.Done()}, `|f({"a":1}) calls`},
 		"no arguments":           {[][]string{{tool(object{"index": 0, "id": "x", "function": object{"name": "f"}})}, end, llmtest.Done()}, "|f() calls"},
 		"an id in each piece":    {[][]string{{tool(object{"index": 0, "id": "x", "function": function("f", "")}), tool(object{"index": 0, "id": "z", "function": function("", "{}")})}, end, llmtest.Done()}, "|f({}) calls"},
@@ -98,7 +100,7 @@ func TestCallsHaveIDsOfTheirOwn(t *testing.T) {
 	n := 0
 	m, _ := against(t, llm.OpenAIOptions{NewID: func() string { n++; return fmt.Sprint("new-", n) }},
 		llmtest.Stream(llmtest.Call(0, "used", "a"), llmtest.Call(1, "", "b"), llmtest.Call(2, strings.Repeat("x", 65), "c"),
-			llmtest.Call(3, "two words", "d"), llmtest.Call(4, "fine", "e"), llmtest.Finish("tool_calls"), llmtest.Done()))
+			llmtest.Call(3, "two words", "d"), llmtest.Call(4, "fine", "e"), llmtest.Call(5, "fine", "f"), llmtest.Finish("tool_calls"), llmtest.Done()))
 	request := llmtest.Ask("go")
 	request.Messages = append(request.Messages,
 		chat.Message{Role: chat.Assistant, ToolCalls: []chat.ToolCall{{ID: "used", Function: chat.FunctionCall{Name: "a"}}, {ID: "new-1"}}})
@@ -107,7 +109,7 @@ func TestCallsHaveIDsOfTheirOwn(t *testing.T) {
 	for _, c := range got.Calls {
 		ids = append(ids, c.ID)
 	}
-	if want := []string{"new-2", "new-3", "new-4", "new-5", "fine"}; !slices.Equal(ids, want) {
+	if want := []string{"new-2", "new-3", "new-4", "new-5", "fine", "new-6"}; !slices.Equal(ids, want) {
 		t.Errorf("%q, want %q", ids, want)
 	}
 }

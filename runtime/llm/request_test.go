@@ -323,3 +323,26 @@ func TestOverTCP(t *testing.T) {
 		t.Errorf("%q, %v: %s %s %v", got.Text, got.Err, asked.Method, asked.Path, asked.Header)
 	}
 }
+
+// TestHeadersAreBounded, which a provider could go on sending.
+func TestHeadersAreBounded(t *testing.T) {
+	large := 32 << 10
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Filler", strings.Repeat("x", large))
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, strings.Join(saying("hi").Events, ""))
+	}))
+	defer server.Close()
+	m, err := llm.NewOpenAI(server.URL, llm.OpenAIOptions{Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go"))); got.Text != "hi" {
+		t.Errorf("%d bytes: %v", large, got.Err)
+	}
+	large = 1 << 20
+	if got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go"))); !errors.Is(got.Err, chat.ErrUnavailable) {
+		t.Errorf("%d bytes: %v", large, got.Err)
+	}
+}

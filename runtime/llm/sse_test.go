@@ -20,6 +20,7 @@ func TestEventStreams(t *testing.T) {
 		"one space is dropped":   {"data:  a \n\n", []string{" a "}},
 		"several lines":          {"data: a\ndata:b\ndata\ndata: c\n\n", []string{"a\nb\n\nc"}},
 		"CRLF":                   {"data: a\r\n\r\ndata: b\r\n\r\n", []string{"a", "b"}},
+		"CRLF in an event":       {"data: a\r\ndata: b\r\n\r\n", []string{"a\nb"}},
 		"CR":                     {"data: a\r\rdata: b\r\r", []string{"a", "b"}},
 		"comments":               {": OPENROUTER PROCESSING\n\n:\n\ndata: a\n: x\n\n", []string{"a"}},
 		"kind":                   {"event: error\ndata: a\n\ndata: b\n\n", []string{"error!a", "b"}},
