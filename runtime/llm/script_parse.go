@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -400,6 +399,3 @@ func parseCount(n *strictyaml.Node) (int64, error) {
 	}
 	return count, nil
 }
-
-// String names the script for a log.
-func (s *Script) String() string { return fmt.Sprintf("script %s of %d steps", s.name, len(s.steps)) }

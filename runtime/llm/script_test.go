@@ -3,6 +3,7 @@ package llm_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -236,7 +237,33 @@ func TestWrongScripts(t *testing.T) {
 	}
 }
 
-// TestScriptsMayBeJSON.
+// TestTheScriptOfTheDocumentation is one, and does what it says.
+func TestTheScriptOfTheDocumentation(t *testing.T) {
+	source, err := os.ReadFile("script_parse.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for line := range strings.Lines(string(source)) {
+		if rest, ok := strings.CutPrefix(line, "//\t"); ok {
+			text.WriteString(rest)
+		}
+	}
+	s := script(t, text.String())
+	for said, want := range map[string]string{
+		"u:count a B": `|word_count({"text":"a B","lower":true}) calls`,
+		"u:count a B|c:word_count x|t:x {\"words\":2}": "These are 2 words. end",
+		"u:do both":      `|now({})|roll({"sides":6}) calls`,
+		"u:are you sure": "I do not know what to do. end 12+8",
+	} {
+		got := llmtest.Take(t, s.Stream(t.Context(), conversation(strings.Split(said, "|")...)))
+		if summary(got) != want {
+			t.Errorf("%s: %s, %v, want %s", said, summary(got), got.Err, want)
+		}
+	}
+}
+
+// TestScriptsMayBeJSON: JSON is YAML too.
 func TestScriptsMayBeJSON(t *testing.T) {
 	s := script(t, `[{"match": {"role": "user"}, "call": {"tool": "f", "args": {"a": [1, "1", true, null, {"b": "${text}"}]}}}]`)
 	got := llmtest.Take(t, s.Stream(t.Context(), llmtest.Ask("go")))
