@@ -21,8 +21,8 @@ type tail struct {
 	subagents []string
 	// calls are the ids of all calls of the run.
 	calls map[string]bool
-	bytes     int
-	most      int
+	bytes int
+	most  int
 }
 
 // What is open: a message, a call, reasoning, a span of it. Each has ids of its own.
