@@ -18,7 +18,7 @@ import (
 
 // A call that was handed to the client is answered by the next input, or closed before
 // a model is asked again; an answer that comes too late is left out.
-func TestE3_2_CallsOfTheClient(t *testing.T) {
+func TestE3_02_CallsOfTheClient(t *testing.T) {
 	const unanswered = "There is no result: the call was not answered before the conversation went on. Do not assume that it was carried out."
 	k := opened(t, &sessiontest.Memory{}, session.Options{})
 	items := turn(t, k, input("r1", user("u1", "one")), adds(nil, assistant("a1", "", "server", "c1", "c2"), answer("", "server", "done")))
@@ -118,6 +118,7 @@ func TestEndsThatCannotBeKept(t *testing.T) {
 		return session.Outcome{}, nil
 	})
 	items := rest(t, s)
+	s.Close() // so that nothing holds the thread
 	eventtest.Conforms(t, false, events(items)...)
 	want(t, "end", last(items), session.CodeStore)
 	if i := items[len(items)-1]; i.Number != 0 {
@@ -389,4 +390,90 @@ func TestAddIsChecked(t *testing.T) {
 		return session.Outcome{}, nil
 	})
 	want(t, "history", history(t, k, annsThread()), "u user hi\nv user x")
+}
+
+// Whatever breaks behind a runner, its thread is free again.
+func TestBrokenEnds(t *testing.T) {
+	broken := true
+	k := opened(t, &sessiontest.Memory{}, session.Options{Jobs: func(session.Ref, session.Record) []event.Job {
+		if broken {
+			panic("own")
+		}
+		return nil
+	}})
+	items := turn(t, k, input("r1", user("u", "hi")), says("a", "hello"))
+	want(t, "end", last(items), session.CodeStore)
+	broken = false
+	want(t, "the next", last(turn(t, k, input("r2"), idle)), "success")
+	if r := waitEnded(t, k, "r1"); r.Code != session.CodeStore {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Jobs that cause a run and jobs that it causes are kept with it, or not at all.
+func TestJobsOfRuns(t *testing.T) {
+	store := &sessiontest.Memory{}
+	k := opened(t, store, session.Options{})
+	in := input("r", user("u", "hi"))
+	in.Jobs = []event.Job{{Kind: "begun", Key: "1"}}
+	store.Fail = func(session.Change) error { return errOwn }
+	if _, err := k.Submit(t.Context(), ann(), in, idle); !errors.Is(err, errOwn) || len(store.Jobs()) != 0 {
+		t.Errorf("%v, %v", err, store.Jobs())
+	}
+	store.Fail = nil
+	turn(t, k, in, func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+		return session.Outcome{}, r.Commit(ctx, event.Job{Kind: "step", Key: "1"})
+	})
+	if jobs := fmt.Sprint(store.Jobs()); len(store.Jobs()) != 2 || !strings.Contains(jobs, "begun") || !strings.Contains(jobs, "step") {
+		t.Errorf("jobs %s", jobs)
+	}
+	in.Jobs = nil
+	turn(t, k, in, nil) // they are no part of the input
+}
+
+// However long a thread is, a turn that only sends the new message reads as much of it.
+func TestLongThreadsAreNotRead(t *testing.T) {
+	store := &counting{}
+	k := opened(t, store, session.Options{Window: session.Bounds{Messages: 10}})
+	var reads []int
+	for i := range 100 {
+		store.rows = 0
+		turn(t, k, input(fmt.Sprint("r", i), user(fmt.Sprint("u", i), "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+			if n := len(r.Messages()); n > 10 {
+				t.Errorf("turn %d: %d messages", i, n)
+			}
+			return session.Outcome{}, r.Add(assistant(fmt.Sprint("a", i), "hello"))
+		})
+		reads = append(reads, store.rows)
+	}
+	if reads[99] > reads[9] {
+		t.Errorf("turn 10 read %d rows, turn 100 read %d", reads[9], reads[99])
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store.rows = 0
+	k = opened(t, store, session.Options{Window: session.Bounds{Messages: 10}})
+	turn(t, k, input("r", user("u", "hi")), idle)
+	if store.rows > 12 {
+		t.Errorf("a turn with nothing in memory read %d rows", store.rows)
+	}
+}
+
+// counting counts the rows of messages and events that it gives.
+type counting struct {
+	sessiontest.Memory
+	rows int
+}
+
+func (c *counting) ThreadMessages(ctx context.Context, ref session.Ref, q session.MessageQuery) ([]session.Stored, error) {
+	all, err := c.Memory.ThreadMessages(ctx, ref, q)
+	c.rows += len(all)
+	return all, err
+}
+
+func (c *counting) ThreadEvents(ctx context.Context, ref session.Ref, q session.EventQuery) ([]session.Kept, error) {
+	all, err := c.Memory.ThreadEvents(ctx, ref, q)
+	c.rows += len(all)
+	return all, err
 }

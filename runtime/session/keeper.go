@@ -2,14 +2,12 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 )
 
@@ -275,13 +273,23 @@ func (k *Keeper) Threads(ctx context.Context, p Principal, all bool, before Thre
 	return k.store.Threads(ctx, q)
 }
 
-// Messages returns messages of a thread in their order: the last ones before a number,
-// 0 for the very last.
-func (k *Keeper) Messages(ctx context.Context, p Principal, ref Ref, before int64, limit int) ([]Stored, error) {
+// Messages returns messages of a thread in their order: the last ones before the one
+// with the id before, or the very last if that is "".
+func (k *Keeper) Messages(ctx context.Context, p Principal, ref Ref, before string, limit int) ([]Stored, error) {
 	if _, err := k.Thread(ctx, p, ref); err != nil {
 		return nil, err
 	}
-	return k.store.ThreadMessages(ctx, ref, MessageQuery{Last: true, Before: before, Limit: max(0, min(limit, pageMost))})
+	q := MessageQuery{Last: true, Limit: max(0, min(limit, pageMost))}
+	if before != "" {
+		found, err := k.store.ThreadKnows(ctx, ref, []string{before})
+		if err != nil {
+			return nil, err
+		}
+		if q.Before = found[before]; q.Before == 0 {
+			return nil, fmt.Errorf("message %s: %w", quoted(before), ErrNotFound)
+		}
+	}
+	return k.store.ThreadMessages(ctx, ref, q)
 }
 
 // Runs returns runs of a thread, those submitted last first.
@@ -324,64 +332,4 @@ func encoded(run string, events []event.Event) ([]Kept, error) {
 		all = append(all, Kept{Run: run, Body: body})
 	}
 	return all, nil
-}
-
-// nowhere is the store of a keeper that keeps nothing.
-type nowhere struct{}
-
-var _ Store = nowhere{}
-
-func (nowhere) Thread(_ context.Context, ref Ref) (Thread, error) {
-	return Thread{}, fmt.Errorf("thread %s: %w", quoted(ref.ID), ErrNotFound)
-}
-func (nowhere) Threads(context.Context, ThreadQuery) ([]Thread, error) { return nil, nil }
-func (nowhere) ThreadMessages(context.Context, Ref, MessageQuery) ([]Stored, error) {
-	return nil, nil
-}
-func (nowhere) ThreadKnows(context.Context, Ref, []string) ([]string, error)   { return nil, nil }
-func (nowhere) ThreadEvents(context.Context, Ref, EventQuery) ([]Kept, error)  { return nil, nil }
-func (nowhere) ThreadRuns(context.Context, Ref, string, int) ([]Record, error) { return nil, nil }
-func (nowhere) UnfinishedRuns(context.Context, int) ([]Unfinished, error)      { return nil, nil }
-func (nowhere) DeleteThread(_ context.Context, r Ref, _ ...event.Job) error    { return ErrNotFound }
-func (nowhere) SweepThreads(context.Context, Ages, int) (int64, []Ref, error)  { return 0, nil, nil }
-func (nowhere) CommitThread(_ context.Context, c Change, _ ...event.Job) (Committed, error) {
-	t := Thread{Ref: c.Ref, Head: c.NextHead(), State: c.State}
-	if c.Waiting != nil {
-		t.Waiting = *c.Waiting
-	}
-	return Committed{Thread: t, Numbers: make([]int64, len(c.Messages))}, nil
-}
-
-// A Runner runs one turn, until it returns or ctx ends: then it must return soon. It
-// speaks through r, which is its own until then.
-type Runner func(ctx context.Context, r *Run) (Outcome, error)
-
-// Outcome is how a run ended that did not fail.
-type Outcome struct {
-	// Interrupts are questions to a person that the run ended with.
-	Interrupts []event.Interrupt
-	// Result is what the run is worth besides what it said, as JSON.
-	Result json.RawMessage
-}
-
-// Input is what a run begins with.
-type Input struct {
-	Thread string
-	// RunID is the client's; empty is a fresh one. The same id with the same input is
-	// the same run: it is not run again.
-	RunID   string
-	Parent  string
-	Trigger Trigger // empty is [ByClient]
-	Agent   string
-	// Title is for a thread that has none; empty is the first text of a user.
-	Title    string
-	Messages []chat.Message
-	Mode     Mode // empty is [Append]
-	// Trusted lets the input say what assistants, tools and the system said.
-	Trusted bool
-	// State replaces the thread's; nil leaves it.
-	State json.RawMessage
-	// Also is what else the input consists of, such as tools and context, as JSON. It is
-	// compared, and not kept.
-	Also json.RawMessage
 }

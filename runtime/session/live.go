@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -18,9 +19,13 @@ type cache struct {
 	threads   map[Ref]*live
 	idle      *list.List // of *live, the one used least lately first
 	idleBytes int64
+	// owed are runs whose end could not be kept. The next run of the thread keeps it.
+	owed map[Ref][]string
 }
 
-func (c *cache) init() { c.threads, c.idle = map[Ref]*live{}, list.New() }
+func (c *cache) init() {
+	c.threads, c.idle, c.owed = map[Ref]*live{}, list.New(), map[Ref][]string{}
+}
 
 // live is what is held of one thread.
 type live struct {
@@ -43,8 +48,24 @@ type live struct {
 	tail    tail
 	speaker *Run
 	streams map[*Stream]struct{}
-	// owed are runs whose end could not be kept.
-	owed []string
+}
+
+func (c *cache) owe(ref Ref, run string) {
+	c.cmu.Lock()
+	defer c.cmu.Unlock()
+	c.owed[ref] = append(c.owed[ref], run)
+}
+
+func (c *cache) owes(ref Ref) []string {
+	c.cmu.Lock()
+	defer c.cmu.Unlock()
+	return slices.Clone(c.owed[ref])
+}
+
+func (c *cache) settle(ref Ref) {
+	c.cmu.Lock()
+	defer c.cmu.Unlock()
+	delete(c.owed, ref)
 }
 
 // hold returns the live thread, for the caller to release.

@@ -21,7 +21,7 @@ func TestE3_15_ThreadsOfOthers(t *testing.T) {
 	for name, ask := range map[string]func(session.Ref) error{
 		"find":     func(r session.Ref) error { _, err := k.Find(ctx, bob, r.ID); return err },
 		"thread":   func(r session.Ref) error { _, err := k.Thread(ctx, bob, r); return err },
-		"messages": func(r session.Ref) error { _, err := k.Messages(ctx, bob, r, 0, 10); return err },
+		"messages": func(r session.Ref) error { _, err := k.Messages(ctx, bob, r, "", 10); return err },
 		"runs":     func(r session.Ref) error { _, err := k.Runs(ctx, bob, r, 10); return err },
 		"attach":   func(r session.Ref) error { _, err := k.Attach(ctx, bob, r, 0); return err },
 		"cancel":   func(r session.Ref) error { return k.Cancel(ctx, bob, r, "r") },
@@ -61,7 +61,7 @@ func TestC_25_ThreadsRead(t *testing.T) {
 	eve := session.Principal{Name: "eve", ReadAll: true}
 	ctx, ref := t.Context(), annsThread()
 	found, err1 := k.Find(ctx, eve, "t")
-	messages, err2 := k.Messages(ctx, eve, ref, 0, 10)
+	messages, err2 := k.Messages(ctx, eve, ref, "", 10)
 	runs, err3 := k.Runs(ctx, eve, ref, 10)
 	all, err4 := k.Threads(ctx, eve, true, session.Thread{}, 10)
 	own, err5 := k.Threads(ctx, eve, false, session.Thread{}, 10)
@@ -110,7 +110,7 @@ func TestC_35_Stateless(t *testing.T) {
 	}
 	for _, err := range []error{
 		errOf(k.Thread(t.Context(), ann(), annsThread())),
-		errOf(k.Messages(t.Context(), ann(), annsThread(), 0, 10)),
+		errOf(k.Messages(t.Context(), ann(), annsThread(), "", 10)),
 		errOf(k.Attach(t.Context(), ann(), annsThread(), 0)),
 		k.Delete(t.Context(), ann(), annsThread()),
 	} {

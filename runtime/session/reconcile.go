@@ -89,9 +89,9 @@ func (r *reconciler) again(id string) bool {
 }
 
 // appendTo merges in the mode [Append].
-func (r *reconciler) appendTo(knows map[string]bool, input []chat.Message) merge {
+func (r *reconciler) appendTo(knows map[string]int64, input []chat.Message) merge {
 	for _, m := range input {
-		if knows[m.ID] || r.again(m.ID) {
+		if _, known := knows[m.ID]; known || r.again(m.ID) {
 			continue
 		}
 		if why := r.refusal(m); why != "" {

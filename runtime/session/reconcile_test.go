@@ -42,7 +42,7 @@ func edited(at int, m chat.Message) []chat.Message {
 	return all
 }
 
-func TestE3_4_C_36_Reconcile(t *testing.T) {
+func TestE3_04_C_36_Reconcile(t *testing.T) {
 	system := chat.Message{ID: "s1", Role: chat.System, Content: chat.Text("obey")}
 	for _, c := range []struct {
 		name    string
@@ -121,7 +121,7 @@ func TestE3_4_C_36_Reconcile(t *testing.T) {
 }
 
 // Whatever is sent again, a history does not grow.
-func TestE3_4_SentAgainItDoesNotGrow(t *testing.T) {
+func TestE3_04_SentAgainItDoesNotGrow(t *testing.T) {
 	k := kept(t, session.Options{})
 	for _, mode := range []session.Mode{session.Append, session.Replace} {
 		for range 5 {

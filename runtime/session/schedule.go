@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/hutch-run/hutch/protocol/event"
 )
 
 // schedule says which run is next. A run that was submitted is in waiting until it is
@@ -92,7 +94,7 @@ func (k *Keeper) dispatch(mine *Run) (active bool) {
 		if r == mine {
 			active = true
 		} else {
-			go r.waited()
+			go r.contained(r.waited)
 		}
 		return true
 	})
@@ -132,10 +134,42 @@ func (k *Keeper) occupied(th *live) bool {
 	return k.active[th] != nil || slices.ContainsFunc(k.waiting, func(r *Run) bool { return r.th == th })
 }
 
-// Cancel ends a run, whether it waits or runs; one that has ended stays as it is.
+// Active returns the run that is in progress in a thread; false if there is none.
+func (k *Keeper) Active(p Principal, ref Ref) (Record, bool) {
+	r := k.activeIn(ref)
+	if r == nil || p.mayRead(ref) != nil {
+		return Record{}, false
+	}
+	return r.Record(), true
+}
+
+func (k *Keeper) activeIn(ref Ref) *Run {
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	for th, r := range k.active { // a few, at most
+		if th.ref == ref {
+			return r
+		}
+	}
+	return nil
+}
+
+// Cancel ends a run, whether it waits or runs; without an id, the one that runs. It
+// returns [event.ErrNotRunning] if it has ended, or if none runs.
 func (k *Keeper) Cancel(ctx context.Context, p Principal, ref Ref, runID string) error {
 	if err := p.mayChange(ref); err != nil {
 		return err
+	}
+	if runID == "" {
+		if _, err := k.store.Thread(ctx, ref); err != nil && !k.stateless {
+			return err
+		}
+		r := k.activeIn(ref)
+		if r == nil {
+			return event.ErrNotRunning
+		}
+		r.cancel(errCancelled)
+		return nil
 	}
 	k.smu.Lock()
 	r := k.byID[runKey{ref, runID}]
@@ -148,10 +182,13 @@ func (k *Keeper) Cancel(ctx context.Context, p Principal, ref Ref, runID string)
 		r.cancel(errCancelled)
 	default:
 		found, err := k.store.ThreadRuns(ctx, ref, runID, 1)
-		if err == nil && len(found) == 0 {
-			err = fmt.Errorf("run %s: %w", quoted(runID), ErrNotFound)
+		switch {
+		case err != nil:
+			return err
+		case len(found) == 0:
+			return fmt.Errorf("run %s: %w", quoted(runID), ErrNotFound)
 		}
-		return err
+		return event.ErrNotRunning
 	}
 	return nil
 }

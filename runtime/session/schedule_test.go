@@ -21,7 +21,6 @@ type gate struct {
 	mu     sync.Mutex
 	order  []string
 	inside map[string]int // by thread and by agent
-	now    int
 	most   map[string]int
 	open   chan struct{}
 }
@@ -65,7 +64,7 @@ func inThread(thread, run, agent string) session.Input {
 	return session.Input{Thread: thread, RunID: run, Agent: agent}
 }
 
-func TestE3_8_OneRunOfAThread(t *testing.T) {
+func TestE3_08_OneRunOfAThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := opened(t, &sessiontest.Memory{}, session.Options{})
 		g := newGate()
@@ -189,15 +188,25 @@ func TestCancel(t *testing.T) {
 			}
 		}
 		want(t, "one that waited", told(rest(t, waits))+" "+last(rest(t, waitsAgain(t, k, again))), "RUN_STARTED RUN_FINISHED cancelled")
-		if err := k.Cancel(t.Context(), ann(), annsThread(), "r0"); err != nil {
+		if r, ok := k.Active(ann(), annsThread()); !ok || r.ID != "r0" {
+			t.Errorf("%+v is active", r)
+		}
+		if err := k.Cancel(t.Context(), ann(), annsThread(), ""); err != nil {
 			t.Fatal(err)
 		}
 		want(t, "one that ran", last(rest(t, runs)), "cancelled")
-		if err := k.Cancel(t.Context(), ann(), annsThread(), "r0"); err != nil {
+		if err := k.Cancel(t.Context(), ann(), annsThread(), "r0"); !errors.Is(err, event.ErrNotRunning) {
 			t.Errorf("one that has ended: %v", err)
 		}
 		close(g.open)
 		want(t, "the next", last(rest(t, next)), "success")
+		synctest.Wait()
+		if r, ok := k.Active(ann(), annsThread()); ok {
+			t.Errorf("%+v is active", r)
+		}
+		if err := k.Cancel(t.Context(), ann(), annsThread(), ""); !errors.Is(err, event.ErrNotRunning) {
+			t.Errorf("none that runs: %v", err)
+		}
 		want(t, "began", g.began(), "r0 r2")
 		all, err := k.Attach(t.Context(), ann(), annsThread(), 0)
 		if err != nil {

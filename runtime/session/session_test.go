@@ -154,7 +154,7 @@ func last(items []session.Item) string {
 // history is a thread's messages, one a line.
 func history(t testing.TB, k *session.Keeper, ref session.Ref) string {
 	t.Helper()
-	stored, err := k.Messages(context.Background(), session.Principal{Name: ref.Owner}, ref, 0, 1000)
+	stored, err := k.Messages(context.Background(), session.Principal{Name: ref.Owner}, ref, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

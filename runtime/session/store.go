@@ -18,8 +18,9 @@ type Store interface {
 	Threads(context.Context, ThreadQuery) ([]Thread, error)
 	// ThreadMessages returns messages in their order, none of a thread that is not there.
 	ThreadMessages(context.Context, Ref, MessageQuery) ([]Stored, error)
-	// ThreadKnows returns those of the ids that messages of the thread have.
-	ThreadKnows(context.Context, Ref, []string) ([]string, error)
+	// ThreadKnows returns the numbers of those messages of the thread that have one of the
+	// ids.
+	ThreadKnows(context.Context, Ref, []string) (map[string]int64, error)
 	// ThreadEvents returns events in their order.
 	ThreadEvents(context.Context, Ref, EventQuery) ([]Kept, error)
 	// ThreadRuns returns runs, those submitted last first: the one of that id, or, if it is

@@ -235,6 +235,39 @@ func (k *Keeper) Attach(ctx context.Context, p Principal, ref Ref, after int64) 
 	return newStream(th, "", after), nil
 }
 
+// Follow returns a stream of a thread from the beginning of the run in progress on, or
+// from now on if there is none, and then of all that follow.
+func (k *Keeper) Follow(ctx context.Context, p Principal, ref Ref) (*Stream, error) {
+	s, err := k.Attach(ctx, p, ref, 0)
+	if err != nil {
+		return nil, err
+	}
+	s.th.mu.Lock()
+	defer s.th.mu.Unlock()
+	s.at = s.th.thread.Head
+	if r := s.th.speaker; r != nil {
+		s.at = r.rec.First - 1
+	}
+	return s, nil
+}
+
+// AttachRun returns a stream of one run, from its beginning to its end.
+func (k *Keeper) AttachRun(ctx context.Context, p Principal, ref Ref, runID string) (*Stream, error) {
+	if _, err := k.Thread(ctx, p, ref); err != nil {
+		return nil, err
+	}
+	th := k.hold(ref)
+	defer k.release(th)
+	if err := th.known(ctx); err != nil {
+		return nil, err
+	}
+	s, err := k.before(ctx, th, runID, "")
+	if err == nil && s == nil {
+		err = fmt.Errorf("run %s: %w", quoted(runID), ErrNotFound)
+	}
+	return s, err
+}
+
 // known reads the thread, and says whether there is one.
 func (th *live) known(ctx context.Context) error {
 	if err := th.lock(ctx); err != nil {

@@ -54,7 +54,7 @@ func told(items []session.Item) string {
 
 // Whenever somebody attaches, and behind whichever number, what they get is the rest of
 // what there is: no gap and nothing twice.
-func TestE3_9_AttachedAtAnyTime(t *testing.T) {
+func TestE3_09_AttachedAtAnyTime(t *testing.T) {
 	store := &sessiontest.Memory{}
 	k := opened(t, store, session.Options{})
 	const runs, rounds = 3, 6
@@ -173,6 +173,67 @@ func TestAttachedInTheMiddle(t *testing.T) {
 	want(t, "kept", told(rest(t, submit(t, k, input("r", user("u", "hi")), idle))), wanted)
 }
 
+// A stream may be of one run, or begin with the run in progress.
+func TestStreamsOfARun(t *testing.T) {
+	k := opened(t, &sessiontest.Memory{}, session.Options{})
+	turn(t, k, input("r1", user("u1", "hi")), says("a1", "one"))
+	go1, go2 := make(chan bool), make(chan bool)
+	submit(t, k, input("r2", user("u2", "hi")), func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+		err := errors.Join(r.Add(assistant("a2", "two")), r.Commit(ctx))
+		go1 <- true
+		<-go2
+		return session.Outcome{}, errors.Join(err, r.Add(assistant("a3", "three")))
+	})
+	<-go1
+	first, err1 := k.AttachRun(t.Context(), ann(), annsThread(), "r1")
+	second, err2 := k.AttachRun(t.Context(), ann(), annsThread(), "r2")
+	all, err3 := k.Follow(t.Context(), ann(), annsThread())
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*session.Stream{first, second, all} {
+		defer s.Close()
+	}
+	go2 <- true
+	want(t, "one that has ended", told(rest(t, first)), "RUN_STARTED a1=one RUN_FINISHED")
+	want(t, "one in progress", told(rest(t, second)), "RUN_STARTED a2=two a3=three RUN_FINISHED")
+	turn(t, k, input("r3"), says("a4", "four"))
+	var items []session.Item
+	for strings.Count(told(items), "RUN_FINISHED") < 2 {
+		i, err := all.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, i)
+	}
+	want(t, "all that follow", told(items), "RUN_STARTED a2=two a3=three RUN_FINISHED RUN_STARTED a4=four RUN_FINISHED")
+	later, err := k.Follow(t.Context(), ann(), annsThread())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.Close()
+	turn(t, k, input("r4"), idle)
+	if i, err := later.Next(t.Context()); err != nil || i.RunID != "r4" {
+		t.Errorf("from now on: %+v, %v", i, err)
+	}
+	for _, err := range []error{
+		errOf(k.AttachRun(t.Context(), ann(), annsThread(), "none")),
+		errOf(k.AttachRun(t.Context(), session.Principal{Name: "bob"}, annsThread(), "r1")),
+		errOf(k.Follow(t.Context(), session.Principal{Name: "bob"}, annsThread())),
+	} {
+		if !errors.Is(err, session.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	}
+	page, err := k.Messages(t.Context(), ann(), annsThread(), "a3", 2)
+	if err != nil || len(page) != 2 || page[1].ID != "a2" {
+		t.Errorf("%v, %v", page, err)
+	}
+	if _, err := k.Messages(t.Context(), ann(), annsThread(), "none", 2); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A reader that is too slow is cut off and told so; it misses nothing when it attaches
 // again, and the run does not wait for it.
 func TestSlowReadersAreCutOff(t *testing.T) {
@@ -232,7 +293,7 @@ func waitEnded(t testing.TB, k *session.Keeper, id string) session.Record {
 }
 
 // A run goes on when nobody listens any more.
-func TestE3_9_RunsGoOnAlone(t *testing.T) {
+func TestE3_09_RunsGoOnAlone(t *testing.T) {
 	k := opened(t, &sessiontest.Memory{}, session.Options{})
 	gone := make(chan bool)
 	s := submit(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
@@ -289,7 +350,7 @@ func TestStreamsEnd(t *testing.T) {
 }
 
 // What cannot follow is refused, and the run goes on.
-func TestE3_3_EventsOutOfOrder(t *testing.T) {
+func TestE3_03_EventsOutOfOrder(t *testing.T) {
 	k := opened(t, &sessiontest.Memory{}, session.Options{TailBytes: 2000})
 	items := turn(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
 		refused := func(is error, all ...event.Event) {

@@ -93,7 +93,7 @@ func (k *Keeper) checkState(state json.RawMessage) error {
 
 // digest tells inputs apart, but for white space.
 func (in Input) digest() (string, error) {
-	in.RunID = ""
+	in.RunID, in.Jobs = "", nil
 	body, err := json.Marshal(in)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -104,7 +104,7 @@ func (in Input) digest() (string, error) {
 
 // submit lets a run in, or finds out what became of it before.
 func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
-	if s, err := k.before(ctx, r); s != nil || err != nil {
+	if s, err := k.before(ctx, r.th, r.in.RunID, r.digest); s != nil || err != nil {
 		r.drop()
 		return s, err
 	}
@@ -114,7 +114,7 @@ func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
 	case same != nil:
 		s.Close()
 		defer r.drop()
-		return k.again(r, same)
+		return k.again(same, r.digest)
 	case err != nil:
 		r.drop()
 	case active:
@@ -140,28 +140,29 @@ func (th *live) listen(run string) *Stream {
 }
 
 // before returns the stream of a run that was submitted before, nil if there was none.
-func (k *Keeper) before(ctx context.Context, r *Run) (*Stream, error) {
+// Its input must have that digest, unless that is "".
+func (k *Keeper) before(ctx context.Context, th *live, id, digest string) (*Stream, error) {
 	var old Record
 	for range 2 { // one that had not ended when it was read may have by then
 		k.smu.Lock()
-		same := k.byID[r.key()]
+		same := k.byID[runKey{th.ref, id}]
 		k.smu.Unlock()
 		if same != nil {
-			return k.again(r, same)
+			return k.again(same, digest)
 		}
-		found, err := k.store.ThreadRuns(ctx, r.th.ref, r.in.RunID, 1)
+		found, err := k.store.ThreadRuns(ctx, th.ref, id, 1)
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		if old = found[0]; old.Digest != r.digest {
+		if old = found[0]; digest != "" && old.Digest != digest {
 			return nil, ErrDuplicateRun
 		}
 		if old.Status.Ended() {
-			return k.replayed(r.th, old), nil
+			return k.replayed(th, old), nil
 		}
 	}
 	old.Status, old.Code, old.Message = Failed, CodeStore, lostEnd
-	return k.replayed(r.th, old), nil
+	return k.replayed(th, old), nil
 }
 
 // lostEnd is said of a run whose end could not be kept.
@@ -181,20 +182,20 @@ func (k *Keeper) replayed(th *live, old Record) *Stream {
 }
 
 // again returns a stream of a run that has not ended.
-func (k *Keeper) again(r, same *Run) (*Stream, error) {
-	if same.digest != r.digest || k.stateless { // nothing of it is kept that could be sent again
+func (k *Keeper) again(same *Run, digest string) (*Stream, error) {
+	if digest != "" && same.digest != digest || k.stateless { // nothing of it is kept that could be sent again
 		return nil, ErrDuplicateRun
 	}
 	same.th.mu.Lock()
 	defer same.th.mu.Unlock()
 	rec := same.rec
 	if rec.First == 0 && rec.Status.Ended() {
-		return k.replayed(r.th, rec), nil
+		return k.replayed(same.th, rec), nil
 	}
-	s := newStream(r.th, rec.ID, max(0, rec.First-1))
+	s := newStream(same.th, rec.ID, max(0, rec.First-1))
 	if rec.First == 0 { // it waits, and all of it is still to come
 		s.joined = true
-		r.th.streams[s] = struct{}{}
+		same.th.streams[s] = struct{}{}
 	}
 	return s, nil
 }
@@ -206,7 +207,11 @@ func (k *Keeper) unbegun(thread string, rec Record) []event.Event {
 }
 
 func started(thread string, rec Record) event.RunStarted {
-	return event.RunStarted{ThreadID: thread, RunID: rec.ID, ProtocolVersion: event.Version, ParentRunID: rec.Parent}
+	e := event.RunStarted{ThreadID: thread, RunID: rec.ID, ProtocolVersion: event.Version, ParentRunID: rec.Parent}
+	if !rec.Started.IsZero() {
+		e.Timestamp = rec.Started.UnixMilli()
+	}
+	return e
 }
 
 // terminal is the last event of a run.

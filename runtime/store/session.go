@@ -143,19 +143,22 @@ func (x Tx) ThreadMessages(ref threads.Ref, q threads.MessageQuery) (all []threa
 	return all, err
 }
 
-// ThreadKnows returns those of the ids that messages of the thread have.
-func (x Tx) ThreadKnows(ref threads.Ref, ids []string) (known []string, err error) {
+// ThreadKnows returns the numbers of those messages of the thread that have one of the
+// ids.
+func (x Tx) ThreadKnows(ref threads.Ref, ids []string) (map[string]int64, error) {
 	r, err := x.thread(ref)
 	if err != nil || r.id == 0 {
 		return nil, err
 	}
+	known := map[string]int64{}
 	for _, id := range ids {
-		found, err := x.t.one(`select id from thread_message where thread = $1 and name = $2`, args{r.id, id}, new(int64))
+		var number int64
+		found, err := x.t.one(`select number from thread_message where thread = $1 and name = $2`, args{r.id, id}, &number)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			known = append(known, id)
+			known[id] = number
 		}
 	}
 	return known, nil
@@ -271,7 +274,7 @@ func (x Tx) opened(c threads.Change) (threadRow, error) {
 	if r.id != 0 {
 		return r, nil
 	}
-	for _, f := range []struct{ what, text string }{{"owner", c.Owner}, {"thread", c.Ref.ID}} {
+	for _, f := range []struct{ what, text string }{{"owner", c.Owner}, {"thread", c.ID}} {
 		if err := checkName(f.what, f.text); err != nil {
 			return r, err
 		}
@@ -279,7 +282,7 @@ func (x Tx) opened(c threads.Change) (threadRow, error) {
 	const query = `insert into thread (owner, name, agent, title, head, last, messages, bytes, event_bytes, created, updated, waiting)
 		values ($1, $2, $3, '', 0, 0, 0, 0, 0, $4, $4, '{}') returning id`
 	r.Thread = threads.Thread{Ref: c.Ref, Agent: c.Agent, Created: timeOf(millis(c.At)), Updated: timeOf(millis(c.At))}
-	_, err = x.t.returned(query, args{c.Owner, c.Ref.ID, c.Agent, millis(c.At)}, &r.id)
+	_, err = x.t.returned(query, args{c.Owner, c.ID, c.Agent, millis(c.At)}, &r.id)
 	return r, err
 }
 

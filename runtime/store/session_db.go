@@ -35,7 +35,7 @@ func (d *DB) ThreadMessages(ctx context.Context, ref threads.Ref, q threads.Mess
 }
 
 // ThreadKnows is [Tx.ThreadKnows] in a view of its own.
-func (d *DB) ThreadKnows(ctx context.Context, ref threads.Ref, ids []string) (known []string, err error) {
+func (d *DB) ThreadKnows(ctx context.Context, ref threads.Ref, ids []string) (known map[string]int64, err error) {
 	err = d.View(ctx, func(tx Tx) (err error) {
 		known, err = tx.ThreadKnows(ref, ids)
 		return err

@@ -49,7 +49,7 @@ func everyStatement(tx Tx) error {
 		Messages: []chat.Message{{ID: "m", Role: chat.User}}, Events: []threads.Kept{{Run: "r", Body: []byte("{}")}, {Run: "r", Body: []byte("{}")}},
 	}
 	other := c
-	other.Ref.ID = "u"
+	other.ID = "u"
 	_, err1 := tx.CommitThread(c, event.Job{Kind: "a", Key: "1"})
 	_, err2 := tx.CommitThread(other)
 	_, err3 := tx.CommitThread(threads.Change{Ref: other.Ref, Head: 2, At: now, DropFrom: 1, TrimTo: 1, TrimEventsTo: 2})

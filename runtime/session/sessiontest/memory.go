@@ -119,14 +119,15 @@ func (m *Memory) ThreadMessages(_ context.Context, ref session.Ref, q session.Me
 	return all, nil
 }
 
-// ThreadKnows returns those of the ids that messages have.
-func (m *Memory) ThreadKnows(_ context.Context, ref session.Ref, ids []string) (known []string, err error) {
+// ThreadKnows returns the numbers of messages that have one of the ids.
+func (m *Memory) ThreadKnows(_ context.Context, ref session.Ref, ids []string) (map[string]int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	known := map[string]int64{}
 	if t := m.threads[ref]; t != nil {
 		for _, s := range t.messages {
 			if slices.Contains(ids, s.ID) {
-				known = append(known, s.ID)
+				known[s.ID] = s.Number
 			}
 		}
 	}

@@ -1,0 +1,236 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+
+	"github.com/hutch-run/hutch/protocol/chat"
+	"github.com/hutch-run/hutch/protocol/event"
+)
+
+// record keeps that the run waits, unless its turn has come already.
+func (r *Run) record(ctx context.Context) error {
+	err := r.recordWaiting(ctx)
+	if err == nil {
+		return nil
+	}
+	r.k.smu.Lock()
+	waited := r.k.withdraw(r)
+	r.k.smu.Unlock()
+	if !waited {
+		return nil // it has begun: then that was kept, or its end says why not
+	}
+	r.drop()
+	return err
+}
+
+func (r *Run) recordWaiting(ctx context.Context) error {
+	if err := r.th.lock(ctx); err != nil {
+		return err
+	}
+	defer r.th.unlock()
+	if r.status() != Queued {
+		return nil
+	}
+	if err := r.th.load(ctx); err != nil {
+		return err
+	}
+	return r.th.commit(ctx, r.change(Change{New: []Record{r.Record()}}), func() { r.recorded = true })
+}
+
+func (r *Run) status() Status {
+	r.th.mu.Lock()
+	defer r.th.mu.Unlock()
+	return r.rec.Status
+}
+
+// change fills in what every change of the run has.
+func (r *Run) change(c Change) Change {
+	c.Ref, c.Head, c.At = r.th.ref, r.th.head(), r.k.o.Now()
+	c.Agent, c.MostThreads = r.in.Agent, r.k.o.Threads
+	return c
+}
+
+// beginNow begins a run for whoever submitted it, and goes on with it in a goroutine.
+func (r *Run) beginNow(ctx context.Context) error {
+	if err := r.begin(ctx); err != nil {
+		r.fail(err) // for those who have attached by now
+		r.leave()
+		return err
+	}
+	go r.contained(r.execute)
+	return nil
+}
+
+// waited begins a run whose turn has come.
+func (r *Run) waited() {
+	if err := r.begin(r.ctx); err != nil {
+		r.fail(err)
+		return
+	}
+	r.execute()
+}
+
+// contained is the goroutine of a run. Whatever happens in it, the thread is free
+// afterwards.
+func (r *Run) contained(run func()) {
+	defer r.leave()
+	defer func() {
+		if p := recover(); p != nil {
+			r.lost(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	run()
+}
+
+// leave gives back all that an active run had.
+func (r *Run) leave() {
+	r.k.left(r)
+	r.drop()
+}
+
+// drop gives back what a run has that is not active.
+func (r *Run) drop() {
+	r.cancel(nil)
+	r.k.release(r.th)
+}
+
+// begin keeps the run and its input. Until it returns nothing is known of either.
+func (r *Run) begin(ctx context.Context) error {
+	if err := r.th.lock(ctx); err != nil {
+		return err
+	}
+	defer r.th.unlock()
+	if r.k.stateless {
+		r.th.forget(nil)
+	}
+	if err := r.th.load(ctx); err != nil {
+		return err
+	}
+	owed, err := r.th.owing(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := r.merge(ctx)
+	if err != nil {
+		return err
+	}
+	c := r.change(Change{Title: r.title(m.add), State: r.in.State, Waiting: &Waiting{}, DropFrom: m.dropFrom, Messages: m.add, Runs: owed.Runs, Events: owed.Events})
+	rec := r.Record()
+	rec.Status, rec.Started, rec.First = Running, c.At, c.Head+int64(len(c.Events))+1
+	first := started(r.th.ref.ID, rec)
+	body, err := encoded(rec.ID, []event.Event{first})
+	if err != nil {
+		return err
+	}
+	c.Events = append(c.Events, body...)
+	if r.recorded {
+		c.Runs = append(c.Runs, rec)
+	} else {
+		c.New = append(c.New, rec)
+	}
+	r.waiting, r.ignored = r.th.left(), m.ignored
+	if err := r.th.commit(ctx, c, func() { r.begun(rec, first) }, r.in.Jobs...); err != nil {
+		return err
+	}
+	r.k.settle(r.th.ref)
+	for _, i := range m.ignored {
+		r.k.o.Logger.Info("a message of an input was left out", "thread", r.th.ref.ID, "run", r.in.RunID, "message", i.ID, "why", i.Why)
+	}
+	return nil
+}
+
+// begun lets the run speak in its thread. The caller has the lock.
+func (r *Run) begun(rec Record, first event.Event) {
+	r.rec, r.recorded = rec, true
+	r.th.speaker, r.th.tail = r, tail{most: r.k.o.TailBytes}
+	r.th.publish(Item{rec.First, rec.ID, first})
+}
+
+// left is what the run before left to be answered.
+func (th *live) left() Waiting {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	return th.thread.Waiting
+}
+
+// owing ends the runs whose end could not be kept when it came.
+func (th *live) owing(ctx context.Context) (c Change, err error) {
+	head := th.head()
+	for _, id := range th.k.owes(th.ref) {
+		found, err := th.k.store.ThreadRuns(ctx, th.ref, id, 1)
+		if err != nil {
+			return c, err
+		}
+		if len(found) == 0 || found[0].Status.Ended() {
+			continue
+		}
+		one, err := th.k.failing(Unfinished{th.ref, head, found[0]}, CodeStore, lostEnd)
+		if err != nil {
+			return c, err
+		}
+		head += int64(len(one.Events))
+		c.Runs, c.Events = append(c.Runs, one.Runs...), append(c.Events, one.Events...)
+	}
+	return c, nil
+}
+
+func (r *Run) title(added []chat.Message) string {
+	if r.in.Title != "" {
+		return r.in.Title
+	}
+	return titleOf(added)
+}
+
+// mergePage is how many messages are read at once to be compared.
+const mergePage = 1000
+
+// merge brings the input and the thread together.
+func (r *Run) merge(ctx context.Context) (merge, error) {
+	rec := newReconciler(r.th.left().Client, r.in.Trusted || r.k.stateless)
+	if r.in.Mode == Replace && !r.k.stateless {
+		var stored []Stored
+		for {
+			var after int64
+			if len(stored) > 0 {
+				after = stored[len(stored)-1].Number
+			}
+			page, err := r.k.store.ThreadMessages(ctx, r.th.ref, MessageQuery{After: after, Limit: mergePage})
+			if err != nil {
+				return merge{}, err
+			}
+			if stored = append(stored, page...); len(page) < mergePage {
+				return rec.replace(stored, r.in.Messages)
+			}
+		}
+	}
+	known := r.th.lately()
+	ids := make([]string, 0, len(r.in.Messages))
+	for _, m := range r.in.Messages {
+		if _, ok := known[m.ID]; !ok {
+			ids = append(ids, m.ID)
+		}
+	}
+	for page := range slices.Chunk(ids, mergePage) {
+		found, err := r.k.store.ThreadKnows(ctx, r.th.ref, page)
+		if err != nil {
+			return merge{}, err
+		}
+		maps.Copy(known, found)
+	}
+	return rec.appendTo(known, r.in.Messages), nil
+}
+
+// lately are the ids of the messages in the window: the most that a client sends again.
+func (th *live) lately() map[string]int64 {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	ids := make(map[string]int64, len(th.window.messages))
+	for _, m := range th.window.messages {
+		ids[m.ID] = 0
+	}
+	return ids
+}
