@@ -88,8 +88,9 @@ func (r *Run) contained(run func()) {
 
 // leave gives back all that an active run had.
 func (r *Run) leave() {
-	r.k.left(r)
+	r.k.free(r)
 	r.drop()
+	r.k.all.Done()
 }
 
 // drop gives back what a run has that is not active.

@@ -154,6 +154,7 @@ func (r *Run) lost(err error) {
 	r.rec.Ended = r.k.o.Now()
 	r.k.owe(r.th.ref, r.rec.ID)
 	r.th.speaker, r.th.loaded = nil, false
+	r.k.free(r)
 	r.th.publish(Item{RunID: r.rec.ID, Event: r.k.runError(r.rec)})
 	r.th.finish(r)
 }
@@ -183,6 +184,7 @@ func (r *Run) stopWaiting(rec Record) {
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
 	r.rec = rec
+	r.k.free(r)
 	for _, e := range r.k.unbegun(r.th.ref.ID, rec) {
 		r.th.publish(Item{RunID: rec.ID, Event: e})
 	}

@@ -220,6 +220,20 @@ func TestCommitsOfATurn(t *testing.T) {
 	}
 }
 
+// Who has read the last event of a run finds its thread free: a next turn that follows at
+// once does not wait, which would cost a commit more.
+func TestTheNextTurnDoesNotWait(t *testing.T) {
+	const turns = 200
+	commits := 0
+	k := opened(t, &sessiontest.Memory{Committed: func(session.Change) { commits++ }}, session.Options{})
+	for i := range turns {
+		turn(t, k, input(fmt.Sprint("r", i), user(fmt.Sprint("u", i), "hi")), idle)
+	}
+	if commits != 2*turns {
+		t.Errorf("%d commits for %d turns", commits, turns)
+	}
+}
+
 // A model is shown the end of a thread, from a message of a user on where it can be.
 func TestWindowsAreBounded(t *testing.T) {
 	k := opened(t, &sessiontest.Memory{}, session.Options{Window: session.Bounds{Messages: 5}})

@@ -235,9 +235,12 @@ func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting 
 		r.th.tail.took(len(whole))
 		r.staged, r.after = slices.Clone(r.staged[staged:]), slices.Clone(r.after[after:])
 		r.state = nil
-		r.sendKept(events[len(whole):], c.Head+int64(len(whole)))
 		if last != nil {
 			r.rec, r.th.speaker = end, nil
+			r.k.free(r)
+		}
+		r.sendKept(events[len(whole):], c.Head+int64(len(whole)))
+		if last != nil {
 			r.th.finish(r)
 		}
 	}, jobs...)

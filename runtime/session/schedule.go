@@ -101,11 +101,14 @@ func (k *Keeper) dispatch(mine *Run) (active bool) {
 	return active
 }
 
-// left gives back what an active run had.
-func (k *Keeper) left(r *Run) {
-	defer k.all.Done()
+// free lets the next run take the place of an active one that has ended. It comes just
+// before the last event is sent: who has read that finds the thread free.
+func (k *Keeper) free(r *Run) {
 	k.smu.Lock()
 	defer k.smu.Unlock()
+	if k.active[r.th] != r {
+		return
+	}
 	delete(k.active, r.th)
 	delete(k.byID, r.key())
 	if k.perAgent[r.in.Agent]--; k.perAgent[r.in.Agent] == 0 {

@@ -12,7 +12,8 @@ import (
 const trimPage = 500
 
 // trim brings a thread that is larger than it may be to nine tenths of that, oldest
-// first: whole turns, and the events of whole runs. It is not for a thread with a run.
+// first: whole turns, and the events of whole runs. The next run begins
+// behind it.
 func (k *Keeper) trim(th *live) error {
 	if k.stateless {
 		return nil
