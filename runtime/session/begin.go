@@ -23,6 +23,7 @@ func (r *Run) record(ctx context.Context) error {
 	if !waited {
 		return nil // it has begun: then that was kept, or its end says why not
 	}
+	r.fail(err) // for those who have attached by now
 	r.drop()
 	return err
 }
@@ -56,11 +57,17 @@ func (r *Run) change(c Change) Change {
 
 // beginNow begins a run for whoever submitted it, and goes on with it in a goroutine.
 func (r *Run) beginNow(ctx context.Context) error {
+	begun := false
+	defer func() { // after a panic too, which is the caller's
+		if !begun {
+			r.leave()
+		}
+	}()
 	if err := r.begin(ctx); err != nil {
 		r.fail(err) // for those who have attached by now
-		r.leave()
 		return err
 	}
+	begun = true
 	go r.contained(r.execute)
 	return nil
 }

@@ -42,5 +42,6 @@
 // A thread with more messages or bytes than it may have loses its oldest turns, until
 // it has nine tenths of that; of events likewise, whole runs at a time. A principal
 // with more threads than it may have loses those that were used least lately, of which
-// no run waits or runs. Threads go after a time without use, events earlier.
+// no run waits or runs. Threads go after a time without use, and what is
+// known of a run as long after its end; its events go earlier.
 package session

@@ -391,6 +391,9 @@ func TestAddIsChecked(t *testing.T) {
 			{r.Add(answer("", "none", "x")), session.ErrInvalid},
 			{r.Add(user("long", strings.Repeat("x", 600))), session.ErrLimit},
 			{r.Add(user("v", "x")), nil},
+			{r.Add(nameless()), session.ErrInvalid},
+			{r.Add(assistant("w", "", "c")), nil},
+			{r.Add(chat.Message{Role: chat.Tool, ToolCallID: "c"}), nil},
 			{r.Add(user("v", "x")), session.ErrInvalid},
 			{r.SetState([]byte("{")), session.ErrInvalid},
 			{r.SetState([]byte(`"0123456789"`)), session.ErrLimit},
@@ -403,7 +406,69 @@ func TestAddIsChecked(t *testing.T) {
 		}
 		return session.Outcome{}, nil
 	})
-	want(t, "history", history(t, k, annsThread()), "u user hi\nv user x")
+	want(t, "history", history(t, k, annsThread()), "u user hi\nv user x\nw assistant calls c\nw:c:result tool of c")
+}
+
+// nameless is a message that calls nothing in particular.
+func nameless() chat.Message {
+	m := assistant("nameless", "", "d")
+	m.ToolCalls[0].Function.Name = ""
+	return m
+}
+
+// A commit that was kept, and said not to be, leaves no gap behind: who listens is cut
+// off, and finds all when it attaches again.
+func TestCommitsThatWereKeptAfterAll(t *testing.T) {
+	store := &doubting{}
+	k := opened(t, store, session.Options{})
+	s := submit(t, k, input("r1", user("u", "hi")), func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+		store.doubts = true
+		return session.Outcome{}, r.Add(assistant("a", "hello"))
+	})
+	items, err := read(s)
+	if err == nil || last(items) != session.CodeStore {
+		t.Errorf("%s, %v", shown(items), err)
+	}
+	number := items[0].Number
+	listens, err := k.Attach(t.Context(), ann(), annsThread(), number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listens.Close()
+	store.doubts = false
+	turn(t, k, input("r2"), idle)
+	var all []session.Item
+	for strings.Count(told(all), "RUN_FINISHED") < 2 {
+		i, err := listens.Next(t.Context())
+		if errors.Is(err, session.ErrSlow) {
+			if listens, err = k.Attach(t.Context(), ann(), annsThread(), number); err != nil {
+				t.Fatal(err)
+			}
+			defer listens.Close()
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all = append(all, i); i.Number > 0 {
+			number = i.Number
+		}
+	}
+	want(t, "told", told(all), "a=hello RUN_FINISHED RUN_STARTED RUN_FINISHED")
+}
+
+// doubting keeps what it is given and, while it doubts, says that it did not.
+type doubting struct {
+	sessiontest.Memory
+	doubts bool
+}
+
+func (d *doubting) CommitThread(ctx context.Context, c session.Change, jobs ...event.Job) (session.Committed, error) {
+	done, err := d.Memory.CommitThread(ctx, c, jobs...)
+	if err == nil && d.doubts {
+		err = errOwn
+	}
+	return done, err
 }
 
 // Whatever breaks behind a runner, its thread is free again.

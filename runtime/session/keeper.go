@@ -36,8 +36,8 @@ type Options struct {
 	TailBytes int
 	// Threads is how many threads one principal may have. Default 10,000.
 	Threads int
-	// KeepThreads is how long a thread is kept that nobody uses, and KeepEvents how long
-	// its events are. Default 90 and 30 days.
+	// KeepThreads is how long a thread is kept that nobody uses, and what is known of a run
+	// that has ended; KeepEvents is how long a run's events are. Default 90 and 30 days.
 	KeepThreads, KeepEvents time.Duration
 	// SweepEvery is how often what is older is removed. Default 10 minutes.
 	SweepEvery time.Duration

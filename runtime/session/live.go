@@ -131,13 +131,9 @@ func (k *Keeper) gone(refs []Ref) {
 func (th *live) forget(why error) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	th.loaded, th.window = false, window{most: th.k.o.Window}
-	if why == nil {
-		return
-	}
-	for s := range th.streams {
-		s.end(why)
-		delete(th.streams, s)
+	th.loaded, th.thread, th.window = false, Thread{}, window{most: th.k.o.Window}
+	if why != nil {
+		th.cutOff(why)
 	}
 }
 
@@ -173,8 +169,19 @@ func (th *live) load(ctx context.Context) error {
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
+	if was := th.thread.Head; was > 0 && was != t.Head { // a change was kept, and its maker was told that it was not
+		th.cutOff(ErrSlow)
+	}
 	th.thread, th.window, th.loaded = t, w, true
 	return nil
+}
+
+// cutOff ends all streams. The caller has the lock.
+func (th *live) cutOff(why error) {
+	for s := range th.streams {
+		s.end(why)
+		delete(th.streams, s)
+	}
 }
 
 func (th *live) readWindow(ctx context.Context) (window, error) {

@@ -92,15 +92,15 @@ func (r *Run) Messages() []chat.Message {
 // before it, and what the keeper says itself: see [ErrOrder]. A message or a call that
 // is streamed has to be added under the same id.
 func (r *Run) Emit(e event.Event) error {
-	if err := event.Validate(e); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
 	return r.emit(e)
 }
 
 func (r *Run) emit(e event.Event) error {
+	if err := event.Validate(e); err != nil { // what is sent can be kept
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	if r.rec.Status != Running {
 		return fmt.Errorf("%w: the run has ended", ErrOrder)
 	}
@@ -117,8 +117,8 @@ func (r *Run) emit(e event.Event) error {
 func (r *Run) Add(m chat.Message) error {
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
-	if m.Role == chat.Tool && m.ID == "" {
-		m.ID = r.resultID(m.ToolCallID)
+	if m.Role == chat.Tool {
+		m = r.answering(m)
 	}
 	if err := checkMessage(m, r.k.o.MessageBytes); err != nil {
 		return err
@@ -130,7 +130,11 @@ func (r *Run) Add(m chat.Message) error {
 		return fmt.Errorf("%w: there is a message %s", ErrInvalid, quoted(m.ID))
 	}
 	if m.Role == chat.Tool {
-		r.after = append(r.after, derived(m)...)
+		e := result(m)
+		if err := event.Validate(e); err != nil {
+			return fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		r.after = append(r.after, e)
 	} else if err := r.sendRest(m); err != nil {
 		return err
 	}
@@ -139,6 +143,17 @@ func (r *Run) Add(m chat.Message) error {
 	}
 	r.staged = append(r.staged, m)
 	return nil
+}
+
+// answering fills in what the result of a tool may lack.
+func (r *Run) answering(m chat.Message) chat.Message {
+	if m.ID == "" {
+		m.ID = r.resultID(m.ToolCallID)
+	}
+	if m.Content.IsZero() {
+		m.Content = chat.Text("")
+	}
+	return m
 }
 
 // resultID is the id of the result of the last call of that id.

@@ -134,6 +134,22 @@ func TestAgentsWaitForThemselves(t *testing.T) {
 	})
 }
 
+// A run that waits for its agent is not overtaken in its thread by one of another.
+func TestRunsOfAThreadKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{PerAgent: 1})
+		g := newGate()
+		for _, in := range []session.Input{inThread("x", "x", "a"), inThread("t", "t1", "a"), inThread("t", "t2", "b")} {
+			submit(t, k, in, g.run)
+			synctest.Wait()
+		}
+		want(t, "began", g.began(), "x")
+		close(g.open)
+		time.Sleep(10 * time.Second)
+		want(t, "began", g.began(), "x t1 t2")
+	})
+}
+
 func TestQueuesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := opened(t, &sessiontest.Memory{}, session.Options{PerProcess: 1, QueuePerThread: 2, Queue: 3})
@@ -182,6 +198,9 @@ func TestCancel(t *testing.T) {
 		next := submit(t, k, inThread("t", "r2", "agent"), g.run)
 		again := submit(t, k, inThread("t", "r1", "agent"), g.run)
 		synctest.Wait()
+		if err := k.Delete(t.Context(), ann(), annsThread()); !errors.Is(err, session.ErrBusy) {
+			t.Errorf("deleted while runs are in it: %v", err)
+		}
 		for id, want := range map[string]error{"r1": nil, "r9": session.ErrNotFound} {
 			if err := k.Cancel(t.Context(), ann(), annsThread(), id); !errors.Is(err, want) {
 				t.Errorf("%s: %v", id, err)

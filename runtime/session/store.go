@@ -134,8 +134,8 @@ type Committed struct {
 
 // Ages say what is too old; zero times are never.
 type Ages struct {
-	Threads time.Time // not used since
-	Events  time.Time // made before, of runs that have ended
+	Threads time.Time // threads not used since, and records of runs that ended before
+	Events  time.Time // events of runs that ended before
 }
 
 // ItemOverhead is what a message or an event counts besides its bytes, so that many

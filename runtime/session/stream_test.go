@@ -369,7 +369,7 @@ func TestE3_03_EventsOutOfOrder(t *testing.T) {
 			textMore("a", "x"), textEnd("a"), event.ToolCallArgs{ToolCallID: "c"}, event.ToolCallEnd{ToolCallID: "c"},
 			event.ReasoningMessageContent{MessageID: "t"}, event.ReasoningMessageEnd{MessageID: "t"}, event.ReasoningEnd{MessageID: "t"},
 			event.StepFinished{StepName: "s"})
-		refused(session.ErrInvalid, event.TextMessageStart{}, event.StateSnapshot{Snapshot: []byte("{")}, nil2())
+		refused(session.ErrInvalid, event.TextMessageStart{}, event.StateSnapshot{Snapshot: []byte("{")}, event.Custom{})
 		emits(t, r, textStart("a"), call, event.StepStarted{StepName: "s"}, reasoning, event.ReasoningMessageStart{MessageID: "t", Role: "reasoning"})
 		refused(session.ErrOrder, textStart("a"), call, event.StepStarted{StepName: "s"}, reasoning)
 		emits(t, r, event.ToolCallEnd{ToolCallID: "c"})
@@ -383,8 +383,6 @@ func TestE3_03_EventsOutOfOrder(t *testing.T) {
 	})
 	want(t, "end", last(items), "success")
 }
-
-func nil2() event.Event { return event.Custom{} }
 
 // What a run leaves open is closed before its end, and what it said is kept.
 func TestH_16_CutOffRuns(t *testing.T) {

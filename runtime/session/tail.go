@@ -344,11 +344,13 @@ func sent(events []event.Event) map[string]bool {
 	return ids
 }
 
+// result is the event that says what a tool answered.
+func result(m chat.Message) event.Event {
+	return event.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: chat.Tool}
+}
+
 // derived are the events that say a message which was not streamed.
 func derived(m chat.Message) (all []event.Event) {
-	if m.Role == chat.Tool {
-		return []event.Event{event.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: chat.Tool}}
-	}
 	if m.Role == chat.Reasoning {
 		return nil
 	}

@@ -502,6 +502,10 @@ func (x Tx) SweepThreads(before threads.Ages, limit int) (removed int64, gone []
 	}
 	for _, step := range []func(int64) (int64, error){
 		func(most int64) (int64, error) { return x.sweepEvents(age(before.Events), most) },
+		func(most int64) (int64, error) {
+			const query = `delete from thread_run where id in (select id from thread_run where kept = 0 and ended < $1 order by ended limit $2)`
+			return x.t.exec(query, age(before.Threads), most)
+		},
 		x.sweepGone,
 	} {
 		n, err := step(int64(limit) - removed)

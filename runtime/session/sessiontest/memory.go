@@ -393,6 +393,18 @@ func (m *Memory) SweepThreads(_ context.Context, before session.Ages, limit int)
 			}
 			return goes
 		})
+		t.runs = slices.DeleteFunc(t.runs, func(r keptRun) bool {
+			goes := removed < int64(limit) && r.Status.Ended() && r.Ended.Before(before.Threads) && !t.has(r.ID)
+			if goes {
+				removed++
+			}
+			return goes
+		})
 	}
 	return removed, gone, nil
+}
+
+// has reports whether the thread has events of a run.
+func (t *kept) has(run string) bool {
+	return slices.ContainsFunc(t.events, func(e keptEvent) bool { return e.Run == run })
 }

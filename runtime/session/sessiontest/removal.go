@@ -128,6 +128,12 @@ func testOldEvents(t *testing.T, s Place) {
 	if runs, err := s.ThreadRuns(t.Context(), thread("t"), "", 9); err != nil || len(runs) != 3 {
 		t.Errorf("%d runs are left, %v", len(runs), err)
 	}
+	commit(t, s, session.Change{Ref: thread("t"), At: noon().Add(time.Hour), Events: happened("c", 1)})
+	gone := sweep(t, s, session.Ages{Threads: noon().Add(time.Minute), Events: noon().Add(time.Minute)}, 500)
+	runs, err := s.ThreadRuns(t.Context(), thread("t"), "", 9)
+	if err != nil || len(gone) != 0 || len(runs) != 2 || runs[0].ID != "c" || runs[1].ID != "b" {
+		t.Errorf("%v are left, %v went, %v", runs, gone, err)
+	}
 }
 
 // testSteps has a large thread removed a few rows at a time.

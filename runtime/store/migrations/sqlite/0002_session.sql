@@ -81,6 +81,8 @@ create index thread_run_busy on thread_run (thread) where ended is null;
 
 create index thread_run_ended on thread_run (ended, id) where kept = 1;
 
+create index thread_run_old on thread_run (ended, id) where kept = 0;
+
 -- Work that a change caused, to be done once the change is there.
 create table job (
   id         integer primary key autoincrement,
