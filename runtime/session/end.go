@@ -167,12 +167,40 @@ func (r *Run) endWaiting(cause error) {
 
 // fail ends a run that could not begin when its turn came.
 func (r *Run) fail(err error) {
+	if errors.Is(err, ErrDuplicateRun) && r.replay() {
+		return
+	}
 	rec := r.settled(r.Record(), Outcome{}, err, context.Cause(r.ctx))
 	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrLimit) {
 		rec.Code, rec.Message = CodeInvalid, err.Error()
 	}
 	rec.First, rec.Started = 0, time.Time{}
 	r.stopWaiting(rec)
+}
+
+// replay makes the streams of the run those of the one before it that had its id and
+// its input, and reports whether there was one.
+func (r *Run) replay() bool {
+	ctx, stop := context.WithTimeout(context.Background(), endTime)
+	defer stop()
+	found, err := r.k.store.ThreadRuns(ctx, r.th.ref, r.in.RunID, 1)
+	if err != nil || len(found) == 0 || found[0].Digest != r.digest || !found[0].Status.Ended() {
+		return false
+	}
+	r.th.mu.Lock()
+	defer r.th.mu.Unlock()
+	r.rec.Status, r.replayed = found[0].Status, true
+	r.k.free(r)
+	for s := range r.th.streams {
+		if s.run == r.rec.ID {
+			s.mu.Lock()
+			s.old = &found[0]
+			s.mu.Unlock()
+			s.signal()
+			delete(r.th.streams, s)
+		}
+	}
+	return true
 }
 
 func (r *Run) stopWaiting(rec Record) {

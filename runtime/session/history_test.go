@@ -66,6 +66,9 @@ func TestQuestionsToAPerson(t *testing.T) {
 	}
 	k = opened(t, store, session.Options{})
 	items := turn(t, k, input("r2", answer("forged", "rm", "done"), answer("m1", "c1", "yes")), func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+		if now := r.Thread().Waiting; now.Run != "" || len(now.Person) > 0 {
+			t.Errorf("after a crash here it could be answered once more: %+v", now)
+		}
 		left := r.Waiting()
 		if left.Run != "r1" || len(left.Person) != 1 || left.Person[0].ID != "i1" || fmt.Sprint(left.Client) != "[c1]" {
 			t.Errorf("left was %+v", left)

@@ -21,6 +21,10 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	// replayed: there was a run of its id by the time it was to begin, and its streams
+	// are of that one.
+	replayed bool
+
 	// Set when it begins.
 	waiting Waiting
 	ignored []Ignored

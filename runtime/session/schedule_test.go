@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -330,31 +332,57 @@ func TestH_15_TheSameRunAgain(t *testing.T) {
 	want(t, "history", history(t, k, annsThread()), "u user hi\na assistant hello\nb assistant more")
 }
 
-// Of many who submit one run at once, one runs it and all see it.
+// meeting has those who ask for a run wait until all have asked.
+type meeting struct {
+	sessiontest.Memory
+	asked sync.WaitGroup
+	times atomic.Int64
+	many  int64
+}
+
+func (m *meeting) ThreadRuns(ctx context.Context, ref session.Ref, id string, limit int) ([]session.Record, error) {
+	all, err := m.Memory.ThreadRuns(ctx, ref, id, limit)
+	if m.times.Add(1) <= m.many {
+		m.asked.Done()
+		m.asked.Wait()
+	}
+	return all, err
+}
+
+// Of many who submit one run at once, and of whom nobody has found it, one runs it and
+// all see it.
 func TestTheSameRunAtOnce(t *testing.T) {
-	for range 20 {
-		k := opened(t, &sessiontest.Memory{}, session.Options{})
-		var ran, wg = make(chan bool, 100), sync.WaitGroup{}
-		for range 20 {
+	const many = 20
+	for _, begins := range []bool{true, false} {
+		store := &meeting{many: many}
+		store.asked.Add(many)
+		k := opened(t, store, session.Options{})
+		if !begins {
+			store.Fail = func(session.Change) error { return errOwn }
+		}
+		var wg sync.WaitGroup
+		var ran, refused, heard atomic.Int64
+		for range many {
 			wg.Go(func() {
 				s, err := k.Submit(context.Background(), ann(), input("r", user("u", "hi")), func(context.Context, *session.Run) (session.Outcome, error) {
-					ran <- true
+					ran.Add(1)
 					return session.Outcome{}, nil
 				})
 				if err != nil {
-					t.Error(err)
+					refused.Add(1)
 					return
 				}
 				defer s.Close()
 				items, err := read(s)
-				if told(items) != "RUN_STARTED RUN_FINISHED" {
+				if begins && told(items) != "RUN_STARTED RUN_FINISHED" || !errors.Is(err, io.EOF) || len(items) != 2 {
 					t.Errorf("%s, %v", shown(items), err)
 				}
+				heard.Add(1)
 			})
 		}
 		wg.Wait()
-		if len(ran) != 1 {
-			t.Errorf("ran %d times", len(ran))
+		if begins && (ran.Load() != 1 || heard.Load() != many) || !begins && (ran.Load() != 0 || refused.Load() == 0) {
+			t.Errorf("begins %t: ran %d times, refused %d, told %d", begins, ran.Load(), refused.Load(), heard.Load())
 		}
 	}
 }

@@ -38,6 +38,7 @@ type Stream struct {
 	items []Item
 	bytes int
 	why   error         // why nothing follows the items
+	old   *Record       // the run that is to be given from its beginning, instead of one to come
 	wake  chan struct{} // holds one token when there is something new
 
 	// Of the reader alone.
@@ -113,6 +114,7 @@ func (s *Stream) Next(ctx context.Context) (Item, error) {
 		if ok || err != nil {
 			return i, err
 		}
+		s.turn()
 		if !s.joined {
 			if err := s.replay(ctx); err != nil {
 				return Item{}, err
@@ -180,6 +182,26 @@ func (s *Stream) page(ctx context.Context, upTo int64) ([]Kept, error) {
 		return nil, nil
 	}
 	return s.th.k.store.ThreadEvents(ctx, s.th.ref, EventQuery{After: s.at, UpTo: upTo, Limit: replayPage})
+}
+
+// turnTo makes the stream that of a run which has ended. It is the reader's to call.
+func (s *Stream) turnTo(old Record) {
+	s.at, s.last, s.instead = max(0, old.First-1), old.Last, s.th.k.unbegun(s.th.ref.ID, old)
+	if s.joined = old.Last == 0; s.joined {
+		s.giveInstead()
+		s.end(io.EOF)
+	}
+}
+
+// turn looks whether the stream is to be that of a run which has ended.
+func (s *Stream) turn() {
+	s.mu.Lock()
+	old := s.old
+	s.old = nil
+	s.mu.Unlock()
+	if old != nil {
+		s.turnTo(*old)
+	}
 }
 
 // giveInstead gives what stands for a run of which nothing is left.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/event/eventtest"
 	"github.com/hutch-run/hutch/runtime/session"
@@ -374,8 +375,10 @@ func TestE3_03_EventsOutOfOrder(t *testing.T) {
 		refused(session.ErrOrder, textStart("a"), call, event.StepStarted{StepName: "s"}, reasoning)
 		emits(t, r, event.ToolCallEnd{ToolCallID: "c"})
 		refused(session.ErrOrder, call)
-		if err := r.Add(assistant("a", "x")); !errors.Is(err, session.ErrOrder) {
-			t.Errorf("added while it is streamed: %v", err)
+		for _, m := range []chat.Message{assistant("a", "x"), assistant("a", "", "other")} {
+			if err := r.Add(m); !errors.Is(err, session.ErrOrder) {
+				t.Errorf("added while it is streamed: %v", err)
+			}
 		}
 		emits(t, r, event.StepStarted{StepName: "s", Owned: event.Owned{SubagentRunID: "b"}}, event.Raw{Event: []byte("1")}, event.SubagentStarted{SubagentRunID: "b", Name: "n"})
 		refused(session.ErrLimit, textMore("a", strings.Repeat("x", 2000)))
@@ -416,6 +419,9 @@ func TestH_16_CutOffRuns(t *testing.T) {
 			}
 			items := turn(t, k, input("r", user("u", "hi")), do)
 			want(t, "end", last(items), c.code)
+			if ends := strings.Contains(shown(items), `"TOOL_CALL_END","toolCallId":"c2"`); ends == (name == "failed") {
+				t.Errorf("a call that was cut off ends: %t", ends)
+			}
 			want(t, "history", history(t, k, annsThread()), c.history)
 			kept := rest(t, submit(t, k, input("r", user("u", "hi")), do))
 			eventtest.Conforms(t, false, events(kept)...)

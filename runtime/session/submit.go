@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/hutch-run/hutch/protocol/event"
@@ -122,7 +121,7 @@ func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
 	default:
 		err = r.record(ctx)
 	}
-	if err != nil {
+	if err != nil && !r.replayed {
 		s.Close()
 		return nil, err
 	}
@@ -171,13 +170,8 @@ const lostEnd = "the end of this run could not be kept"
 // replayed is the stream of a run that has ended. If none of its events is left it says
 // at least how it ended.
 func (k *Keeper) replayed(th *live, old Record) *Stream {
-	s := newStream(th, old.ID, max(0, old.First-1))
-	s.instead = k.unbegun(th.ref.ID, old)
-	if s.last = old.Last; s.last == 0 {
-		s.joined = true
-		s.giveInstead()
-		s.end(io.EOF)
-	}
+	s := newStream(th, old.ID, 0)
+	s.turnTo(old)
 	return s
 }
 
