@@ -3,7 +3,10 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/runtime/session"
@@ -143,4 +146,34 @@ func TestStatelessRunsWait(t *testing.T) {
 	end <- true
 	want(t, "first", told(rest(t, first)), "RUN_STARTED RUN_FINISHED")
 	want(t, "second", told(rest(t, second)), "RUN_STARTED RUN_FINISHED")
+}
+
+// Threads in which nothing happens leave memory: at once if nothing is kept of them, and
+// otherwise when there are too many or they are too large.
+func TestIdleThreadsLeaveMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		store   session.Store
+		cache   session.Bounds
+		threads int
+	}{
+		"stateless": {nil, session.Bounds{}, 0},
+		"number":    {&sessiontest.Memory{}, session.Bounds{Messages: 3}, 3},
+		"bytes":     {&sessiontest.Memory{}, session.Bounds{Bytes: 10_000}, 1},
+		"room":      {&sessiontest.Memory{}, session.Bounds{}, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := opened(t, c.store, session.Options{Cache: c.cache})
+				for i := range 6 {
+					in := inThread(fmt.Sprint(i), "r", "agent")
+					in.Messages = []chat.Message{user("u", strings.Repeat("x", 5000))}
+					turn(t, k, in, idle)
+				}
+				synctest.Wait()
+				if threads, bytes := k.Live(); threads != c.threads || c.cache.Bytes > 0 && bytes > c.cache.Bytes {
+					t.Errorf("%d threads, %d bytes", threads, bytes)
+				}
+			})
+		})
+	}
 }

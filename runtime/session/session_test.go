@@ -245,6 +245,7 @@ func TestErrorsOfRunners(t *testing.T) {
 	}{
 		{adds(errOwn), "internal", "the run failed inside hutch: its log says why"},
 		{adds(&event.Failure{Code: "max_rounds", Message: "too many rounds", Cause: errOwn}), "max_rounds", "too many rounds"},
+		{adds(fmt.Errorf("%w: 7 bytes, at most 6", session.ErrLimit)), "limit", "limit: 7 bytes, at most 6"},
 		{func(context.Context, *session.Run) (session.Outcome, error) { panic("own") }, "internal", "the run failed inside hutch: its log says why"},
 		{func(context.Context, *session.Run) (session.Outcome, error) {
 			return session.Outcome{Result: []byte("{")}, nil

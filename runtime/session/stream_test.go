@@ -149,6 +149,9 @@ func TestAttachedInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
+	if _, err := k.Submit(t.Context(), ann(), input("r", user("u", "other")), idle); !errors.Is(err, session.ErrDuplicateRun) {
+		t.Errorf("another input while it runs: %v", err)
+	}
 	const wanted = "RUN_STARTED a=Hello RUN_FINISHED"
 	var got []session.Item
 	for len(got) < 3 {
@@ -385,6 +388,10 @@ func TestE3_03_EventsOutOfOrder(t *testing.T) {
 		return session.Outcome{}, nil
 	})
 	want(t, "end", last(items), "success")
+	kept := shown(turn(t, k, input("r", user("u", "hi")), nil))
+	if !strings.Contains(shown(items), `"RAW"`) || strings.Contains(kept, `"RAW"`) || !strings.Contains(kept, `"STEP_STARTED"`) {
+		t.Errorf("kept is\n%s", kept)
+	}
 }
 
 // What a run leaves open is closed before its end, and what it said is kept.
