@@ -235,6 +235,22 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// A run that the server begins gets an id, and says what began it and who asked for it.
+func TestC_28_RunsOfTheServer(t *testing.T) {
+	k := opened(t, &sessiontest.Memory{}, session.Options{})
+	in := input("", user("u", "hi"))
+	in.Trigger, in.Parent = session.ByMessage, "r0"
+	first := turn(t, k, in, idle)[0].Event.(event.RunStarted)
+	turn(t, k, input(""), idle)
+	runs, err := k.Runs(t.Context(), ann(), annsThread(), 10)
+	if err != nil || len(runs) != 2 || runs[0].Trigger != session.ByClient || runs[0].ID == runs[1].ID {
+		t.Fatalf("%+v, %v", runs, err)
+	}
+	if r := runs[1]; r.ID != first.RunID || len(r.ID) < 20 || r.Trigger != session.ByMessage || r.Parent != "r0" || first.ParentRunID != "r0" {
+		t.Errorf("%+v, %+v", r, first)
+	}
+}
+
 var errOwn = errors.New("own")
 
 func TestErrorsOfRunners(t *testing.T) {
