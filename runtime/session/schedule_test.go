@@ -334,6 +334,29 @@ func TestH_15_TheSameRunAgain(t *testing.T) {
 	want(t, "history", history(t, k, annsThread()), "u user hi\na assistant hello\nb assistant more")
 }
 
+// Who has attached to a run that then cannot begin is told.
+func TestRunsThatCannotBegin(t *testing.T) {
+	store := &sessiontest.Memory{}
+	k := opened(t, store, session.Options{})
+	begins, fails, refused := make(chan bool), make(chan bool), make(chan error)
+	store.Fail = func(session.Change) error {
+		begins <- true
+		<-fails
+		return errOwn
+	}
+	go func() { refused <- errOf(k.Submit(context.Background(), ann(), input("r", user("u", "hi")), idle)) }()
+	<-begins
+	attached := submit(t, k, input("r", user("u", "hi")), idle)
+	fails <- true
+	if err := <-refused; !errors.Is(err, errOwn) {
+		t.Errorf("got %v", err)
+	}
+	items := rest(t, attached)
+	want(t, "who attached is told", told(items)+" "+last(items), "RUN_STARTED RUN_ERROR internal")
+	store.Fail = nil
+	want(t, "the same run later", told(turn(t, k, input("r", user("u", "hi")), idle)), "RUN_STARTED RUN_FINISHED")
+}
+
 // meeting has those who ask for a run wait until all have asked.
 type meeting struct {
 	sessiontest.Memory
