@@ -32,6 +32,24 @@ var (
 	ErrRejected = errors.New("rejected")
 )
 
+// An AskError says that a call waits for a person, as the policy wants for its tool.
+// Nothing was started. Who can ask a person does, and makes the same call with
+// [Call].Approved; for everybody else it is an [ErrDenied].
+type AskError struct {
+	// Tool is the published name.
+	Tool string
+	// Question is what the person reads, in one line; empty is whether the tool may be
+	// called with these arguments.
+	Question string
+}
+
+func (e *AskError) Error() string {
+	return "tool " + e.Tool + " waits for a person before each call, and nobody can be asked here: use another tool, or ask the operator to allow it"
+}
+
+// Unwrap returns ErrDenied.
+func (e *AskError) Unwrap() error { return ErrDenied }
+
 // NotFound returns the error for a name that no tool has.
 func NotFound(name string) error { return &notFoundError{name} }
 

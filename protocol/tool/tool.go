@@ -64,6 +64,10 @@ type Call struct {
 	// Progress, if not nil, gets the tool's progress while the call runs. It is
 	// called from one goroutine at a time and must not block.
 	Progress func(Progress)
+	// Approved: a person was shown these arguments and allowed this one call. Without
+	// it a call that the policy has to be asked about is an [AskError]. Only what asked
+	// the person sets it; nothing a guest, a model or a peer sends can.
+	Approved bool
 }
 
 // Progress is how far a call has come. Total is zero if unknown.
