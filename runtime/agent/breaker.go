@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// repeat counts the calls of one tool with the same arguments.
+type repeat struct {
+	n     int
+	reads bool
+}
+
+// A note is what the model alone is told with a result.
+type note struct{ result, text string }
+
+// breaks counts a call, and returns what the model is told instead of its result if it
+// is one too many.
+func (r *run) breaks(c *call) (refusal string) {
+	name := c.Function.Name
+	if r.a.polling[name] {
+		return ""
+	}
+	key := name + "\x00" + canonical(c.args)
+	seen := r.counts[key]
+	seen.n, seen.reads = seen.n+1, r.offer.readsOnly(name)
+	r.counts[key] = seen
+	if most := r.a.o.Repeats; seen.n > most {
+		return notRun("repeated_call", fmt.Sprintf("the same call was made %d times before", seen.n-1),
+			"do something else, or answer with what you have")
+	} else if seen.n == most {
+		c.note = fmt.Sprintf("[This was the same call %d times. It will not be carried out again: do something else, or answer with what you have.]", seen.n)
+	}
+	return ""
+}
+
+// changed says that something may have been changed: what only reads may be called anew.
+func (r *run) changed() {
+	for key, seen := range r.counts {
+		if seen.reads {
+			delete(r.counts, key)
+		}
+	}
+}
+
+// canonical is arguments in the form that all have which say the same.
+func canonical(args json.RawMessage) string {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return string(args)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return string(args)
+	}
+	return string(raw)
+}
