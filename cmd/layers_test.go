@@ -43,6 +43,7 @@ var packages = map[string][]string{
 	"protocol/event":    {"protocol/chat", "protocol/tool"},
 	"protocol/rawjson":  {"protocol/abi"},
 	"protocol/portable": {"protocol/abi", "protocol/rawjson", "protocol/tool"},
+	"protocol/access":   {"protocol/abi"},
 	"protocol/mcp":      {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"protocol/agui":     {"protocol/chat", "protocol/event", "protocol/rawjson"},
 	"protocol/a2a":      {"protocol/chat", "protocol/event"},
@@ -74,7 +75,7 @@ var packages = map[string][]string{
 	"runtime/session":  {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
 	"runtime/router":   {"runtime/mailbox", "runtime/session", "protocol/chat", "protocol/event"},
-	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/event", "protocol/tracker"},
+	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
 	"runtime/board":    {"protocol/event", "protocol/tracker"},
 
 	"guests/sdk":        {"protocol/abi", "protocol/tool"},
