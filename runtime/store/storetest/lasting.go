@@ -39,7 +39,8 @@ func fill(t *testing.T, p Place, o store.Options) {
 	_, err3 := db.SetPin(t.Context(), "a.wasm", "two", "definitions")
 	_, err4 := db.Decide(t.Context(), "alice", "grant", "a.wasm", "one", "definitions", `{"kv":true}`)
 	_, _, _, err5 := db.Count(t.Context(), "a.wasm", 3, 100, 0, 0)
-	if err := errors.Join(err1, err2, err3, err4, err5, db.Close()); err != nil {
+	err6 := db.AddToken(t.Context(), aToken("aaaaaaaa", "ci", "admin"))
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,8 +54,12 @@ func filled(t *testing.T, db *store.DB) {
 	before, err2 := db.PinRank(t.Context(), "a.wasm", "one")
 	decisions, err3 := db.Decisions(t.Context(), "a.wasm", 0, 10)
 	calls, bytes, err4 := db.Used(t.Context(), "a.wasm")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	tokens, err5 := db.Tokens(t.Context())
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
+	}
+	if len(tokens) != 1 || tokens[0].Name != "ci" {
+		t.Errorf("tokens: %v", tokens)
 	}
 	if digest != "two" || rank != 2 || before != 1 || len(decisions) != 1 || calls != 3 || bytes != 100 {
 		t.Errorf("pinned is %q of rank %d behind %d, %d decisions, used %d calls, %d bytes", digest, rank, before, len(decisions), calls, bytes)
