@@ -247,7 +247,7 @@ func (k *Keeper) Find(ctx context.Context, p Principal, id string) (Thread, erro
 	if err != nil {
 		return Thread{}, err
 	}
-	return all[0], nil
+	return k.store.Thread(ctx, all[0].Ref)
 }
 
 // Thread returns a thread.
@@ -261,8 +261,9 @@ func (k *Keeper) Thread(ctx context.Context, p Principal, ref Ref) (Thread, erro
 // pageMost is how many of anything one question is answered with.
 const pageMost = 1000
 
-// Threads returns threads that the principal may read, those used last first: its own,
-// or with all those of everybody; behind the thread before, unless that is the zero one.
+// Threads returns threads that the principal may read, without their states, those used
+// last first: its own, or with all those of everybody; behind the thread before, unless
+// that is the zero one.
 func (k *Keeper) Threads(ctx context.Context, p Principal, all bool, before Thread, limit int) ([]Thread, error) {
 	q := ThreadQuery{Owner: p.Name, Before: before, Limit: max(0, min(limit, pageMost))}
 	if all && p.ReadAll {

@@ -14,7 +14,7 @@ import (
 type Store interface {
 	// Thread returns a thread, or [ErrNotFound].
 	Thread(context.Context, Ref) (Thread, error)
-	// Threads returns threads, those used last first.
+	// Threads returns threads without their states, those used last first.
 	Threads(context.Context, ThreadQuery) ([]Thread, error)
 	// ThreadMessages returns messages in their order, none of a thread that is not there.
 	ThreadMessages(context.Context, Ref, MessageQuery) ([]Stored, error)

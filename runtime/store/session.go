@@ -22,19 +22,16 @@ func noThread(ref threads.Ref) error {
 }
 
 // threadColumns are what scanThread reads.
-const threadColumns = `owner, name, agent, title, head, messages, bytes, event_bytes, created, updated, waiting, coalesce(state, '')`
+const threadColumns = `owner, name, agent, title, head, messages, bytes, event_bytes, created, updated, waiting`
 
 func scanThread(scan func(...any) error, more ...any) (t threads.Thread, err error) {
 	var created, updated int64
-	var waiting, state string
-	into := []any{&t.Owner, &t.ID, &t.Agent, &t.Title, &t.Head, &t.Messages, &t.Bytes, &t.EventBytes, &created, &updated, &waiting, &state}
+	var waiting string
+	into := []any{&t.Owner, &t.ID, &t.Agent, &t.Title, &t.Head, &t.Messages, &t.Bytes, &t.EventBytes, &created, &updated, &waiting}
 	if err := scan(append(into, more...)...); err != nil {
 		return t, err
 	}
 	t.Created, t.Updated = timeOf(created), timeOf(updated)
-	if state != "" {
-		t.State = json.RawMessage(state)
-	}
 	return t, json.Unmarshal([]byte(waiting), &t.Waiting)
 }
 
@@ -45,11 +42,16 @@ type threadRow struct {
 }
 
 func (x Tx) thread(ref threads.Ref) (r threadRow, err error) {
-	const query = `select ` + threadColumns + `, id, last from thread where owner = $1 and name = $2`
+	const query = `select ` + threadColumns + `, id, last, coalesce((select body from thread_state where thread = thread.id), '')
+		from thread where owner = $1 and name = $2`
+	var state []byte
 	err = x.t.each(query, args{ref.Owner, ref.ID}, func(scan func(...any) error) (err error) {
-		r.Thread, err = scanThread(scan, &r.id, &r.last)
+		r.Thread, err = scanThread(scan, &r.id, &r.last, &state)
 		return err
 	})
+	if len(state) > 0 {
+		r.State = state
+	}
 	return r, err
 }
 
@@ -70,11 +72,11 @@ const (
 	threadsNamed = `select ` + threadColumns + ` from thread where name = $1` + behind
 )
 
-// Threads returns threads, those used last first, at most 1,000.
+// Threads returns threads without their states, those used last first, at most 1,000.
 func (x Tx) Threads(q threads.ThreadQuery) (all []threads.Thread, err error) {
 	if q.Owner != "" && q.ID != "" {
 		r, err := x.thread(threads.Ref{Owner: q.Owner, ID: q.ID})
-		if r.id != 0 && q.Limit > 0 {
+		if r.State = nil; r.id != 0 && q.Limit > 0 {
 			all = append(all, r.Thread)
 		}
 		return all, err
@@ -435,7 +437,8 @@ func (x Tx) closeThread(r *threadRow, c threads.Change) error {
 		return nil
 	}
 	r.State = slices.Clone(c.State)
-	_, err = x.t.exec(`update thread set state = $2 where id = $1`, r.id, string(c.State))
+	const state = `insert into thread_state (thread, body) values ($1, $2) on conflict (thread) do update set body = excluded.body`
+	_, err = x.t.exec(state, r.id, string(c.State))
 	return err
 }
 
@@ -569,8 +572,10 @@ func (x Tx) sweepGone(most int64) (removed int64, err error) {
 				return removed, err
 			}
 		}
-		if _, err := x.t.exec(`delete from thread where id = $1`, thread); err != nil {
-			return removed, err
+		for _, query := range []string{`delete from thread_state where thread = $1`, `delete from thread where id = $1`} {
+			if _, err := x.t.exec(query, thread); err != nil {
+				return removed, err
+			}
 		}
 		removed++
 	}

@@ -100,7 +100,7 @@ func TestThreadsComeToAnOlderDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.stop()
-	for _, table := range []string{"token", "job", "thread_run", "thread_event", "thread_message", "thread"} {
+	for _, table := range []string{"token", "job", "thread_run", "thread_event", "thread_message", "thread_state", "thread"} {
 		if err := db.committer.s.script("drop table " + table); err != nil {
 			t.Fatal(err)
 		}

@@ -71,14 +71,16 @@ func usedLast(a, b session.Thread) int {
 	return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(b.Owner, a.Owner), cmp.Compare(b.ID, a.ID))
 }
 
-// Threads returns threads, those used last first.
+// Threads returns threads without their states, those used last first.
 func (m *Memory) Threads(_ context.Context, q session.ThreadQuery) ([]session.Thread, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []session.Thread
 	for ref, t := range m.threads {
 		if (q.Owner == "" || q.Owner == ref.Owner) && (q.ID == "" || q.ID == ref.ID) {
-			all = append(all, t.Thread)
+			th := t.Thread
+			th.State = nil
+			all = append(all, th)
 		}
 	}
 	slices.SortFunc(all, usedLast)

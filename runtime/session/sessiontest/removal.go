@@ -19,6 +19,9 @@ func listed(t *testing.T, s session.Store, q session.ThreadQuery) string {
 	}
 	var all []string
 	for _, th := range found {
+		if th.State != nil {
+			t.Errorf("a list has the state %s", th.State)
+		}
 		all = append(all, th.Owner+"/"+th.ID)
 	}
 	return strings.Join(all, " ")
@@ -26,7 +29,7 @@ func listed(t *testing.T, s session.Store, q session.ThreadQuery) string {
 
 func testLists(t *testing.T, s Place) {
 	for i, ref := range []session.Ref{{Owner: "ann", ID: "1"}, {Owner: "bob", ID: "1"}, {Owner: "ann", ID: "2"}, {Owner: "ann", ID: "3"}, {Owner: "bob", ID: "4"}} {
-		commit(t, s, session.Change{Ref: ref, At: noon().Add(time.Duration(i) * time.Minute)})
+		commit(t, s, session.Change{Ref: ref, At: noon().Add(time.Duration(i) * time.Minute), State: []byte("1")})
 	}
 	commit(t, s, session.Change{Ref: thread("1"), At: noon().Add(time.Hour), Events: happened("r", 1)})
 	for _, c := range []struct {
@@ -66,7 +69,7 @@ func testRoom(t *testing.T, s Place) {
 }
 
 func testDeleted(t *testing.T, s Place) {
-	commit(t, s, session.Change{Ref: thread("t"), Title: "old", Messages: ten(), Events: happened("r", 3), New: []session.Record{finished("r", noon())}})
+	commit(t, s, session.Change{Ref: thread("t"), Title: "old", State: []byte("1"), Messages: ten(), Events: happened("r", 3), New: []session.Record{finished("r", noon())}})
 	if err := s.DeleteThread(t.Context(), thread("t")); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +81,7 @@ func testDeleted(t *testing.T, s Place) {
 	commit(t, s, session.Change{Ref: thread("t"), Title: "new", Messages: []chat.Message{text("1", "hi")}, New: []session.Record{running("r")}})
 	sweep(t, s, session.Ages{}, 500)
 	th := get(t, s, thread("t"))
-	if th.Title != "new" || th.Messages != 1 || th.EventBytes != 0 {
+	if th.Title != "new" || th.State != nil || th.Messages != 1 || th.EventBytes != 0 {
 		t.Errorf("%+v", th)
 	}
 	want(t, "messages", messages(t, s, thread("t"), session.MessageQuery{Limit: 9}), "1")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/runtime/session"
 	"github.com/hutch-run/hutch/runtime/store"
 )
 
@@ -40,8 +41,39 @@ func fill(t *testing.T, p Place, o store.Options) {
 	_, err4 := db.Decide(t.Context(), "alice", "grant", "a.wasm", "one", "definitions", `{"kv":true}`)
 	_, _, _, err5 := db.Count(t.Context(), "a.wasm", 3, 100, 0, 0)
 	err6 := db.AddToken(t.Context(), aToken("aaaaaaaa", "ci", "admin"))
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, db.Close()); err != nil {
+	_, err7 := db.CommitThread(t.Context(), aThread())
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, db.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// aThread makes a thread with one of each of what it may have.
+func aThread() session.Change {
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	var said session.Stored
+	said.ID, said.Role = "m", "user"
+	c := session.Change{
+		Ref: session.Ref{Owner: "ann", ID: "t"}, At: at, Agent: "agent", Title: "title", State: []byte(`{"n":1}`),
+		New:    []session.Record{{ID: "r", Status: session.Finished, First: 1, Last: 1, Created: at, Started: at, Ended: at}},
+		Events: []session.Kept{{Run: "r", Body: []byte(`{"type":"CUSTOM"}`)}},
+	}
+	c.Messages = append(c.Messages, said.Message)
+	return c
+}
+
+// hasThread holds that the thread is there that aThread makes.
+func hasThread(t *testing.T, db *store.DB) {
+	t.Helper()
+	c := aThread()
+	th, err1 := db.Thread(t.Context(), c.Ref)
+	messages, err2 := db.ThreadMessages(t.Context(), c.Ref, session.MessageQuery{Limit: 10})
+	events, err3 := db.ThreadEvents(t.Context(), c.Ref, session.EventQuery{Limit: 10})
+	runs, err4 := db.ThreadRuns(t.Context(), c.Ref, "", 10)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if th.Title != c.Title || string(th.State) != string(c.State) || th.Head != 1 || !th.Created.Equal(c.At) || len(messages) != 1 || len(events) != 1 || len(runs) != 1 {
+		t.Errorf("the thread is %+v with %d messages, %d events, %d runs", th, len(messages), len(events), len(runs))
 	}
 }
 
@@ -50,6 +82,7 @@ func filled(t *testing.T, db *store.DB) {
 	t.Helper()
 	holds(t, db, "space", "last", "value")
 	holds(t, db, "space", "short", "value")
+	hasThread(t, db)
 	digest, _, rank, err1 := db.Pin(t.Context(), "a.wasm")
 	before, err2 := db.PinRank(t.Context(), "a.wasm", "one")
 	decisions, err3 := db.Decisions(t.Context(), "a.wasm", 0, 10)

@@ -1,6 +1,5 @@
 -- A thread's name is its owner's own. One without a name was deleted: what is left of it
--- goes in small steps, and its name is free again at once. The state, which may be large,
--- stands last.
+-- goes in small steps, and its name is free again at once.
 create table thread (
   id          integer primary key,
   owner       text    not null,
@@ -15,8 +14,13 @@ create table thread (
   created     integer not null,
   updated     integer not null,
   waiting     text    not null,
-  state       text,
   unique (owner, name)
+) strict;
+
+-- A state may be large, and a thread's row is written with every change of it.
+create table thread_state (
+  thread integer primary key references thread (id),
+  body   text    not null
 ) strict;
 
 create index thread_updated on thread (updated, id) where name is not null;
