@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -106,8 +107,18 @@ func (r *Run) drop() {
 	r.k.release(r.th)
 }
 
-// begin keeps the run and its input. Until it returns nothing is known of either.
+// begin keeps the run and its input. Until it returns nothing is known of either. A
+// thread that was removed since it was read is read again.
 func (r *Run) begin(ctx context.Context) error {
+	err := r.beginAs(ctx)
+	if errors.Is(err, ErrConflict) {
+		err = r.beginAs(ctx)
+	}
+	return err
+}
+
+// beginAs begins the run in the thread as it is known.
+func (r *Run) beginAs(ctx context.Context) error {
 	if err := r.th.lock(ctx); err != nil {
 		return err
 	}
@@ -215,7 +226,7 @@ func (r *Run) merge(ctx context.Context) (merge, error) {
 			}
 		}
 	}
-	known := r.th.lately()
+	known := r.th.lately(r.in.Messages)
 	ids := make([]string, 0, len(r.in.Messages))
 	for _, m := range r.in.Messages {
 		if _, ok := known[m.ID]; !ok {
@@ -232,13 +243,20 @@ func (r *Run) merge(ctx context.Context) (merge, error) {
 	return rec.appendTo(known, r.in.Messages), nil
 }
 
-// lately are the ids of the messages in the window: the most that a client sends again.
-func (th *live) lately() map[string]int64 {
+// lately are the ids of those messages that are in the window: of what a client sends
+// again the most.
+func (th *live) lately(input []chat.Message) map[string]int64 {
+	sent := make(map[string]bool, len(input))
+	for _, m := range input {
+		sent[m.ID] = true
+	}
+	known := map[string]int64{}
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	ids := make(map[string]int64, len(th.window.messages))
 	for _, m := range th.window.messages {
-		ids[m.ID] = 0
+		if sent[m.ID] {
+			known[m.ID] = 0
+		}
 	}
-	return ids
+	return known
 }

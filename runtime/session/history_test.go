@@ -150,6 +150,25 @@ func TestEndsThatCannotBeKept(t *testing.T) {
 	eventtest.Conforms(t, true, events(items)...)
 }
 
+// A thread that the store has removed behind the keeper's back begins anew.
+func TestThreadsThatWereRemoved(t *testing.T) {
+	store := &sessiontest.Memory{}
+	k := opened(t, store, session.Options{})
+	turn(t, k, input("r1", user("u", "hi")), says("a", "hello"))
+	if err := store.DeleteThread(t.Context(), annsThread()); err != nil {
+		t.Fatal(err)
+	}
+	turn(t, k, input("r1", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+		want(t, "what the model sees", lines(r.Messages()), "u user hi")
+		return session.Outcome{}, nil
+	})
+	store.Fail = func(session.Change) error { return session.ErrConflict }
+	if _, err := k.Submit(t.Context(), ann(), input("r2"), idle); !errors.Is(err, session.ErrConflict) {
+		t.Errorf("got %v", err)
+	}
+	store.Fail = nil
+}
+
 // What the process before left behind ends as an error that a client can see.
 func TestLeftBehind(t *testing.T) {
 	store := &sessiontest.Memory{}

@@ -133,7 +133,7 @@ func (th *live) forget(why error) {
 	defer th.mu.Unlock()
 	th.loaded, th.thread, th.window = false, Thread{}, window{most: th.k.o.Window}
 	if why != nil {
-		th.cutOff(why)
+		th.cutOff(why, func(*Stream) bool { return true })
 	}
 }
 
@@ -170,17 +170,19 @@ func (th *live) load(ctx context.Context) error {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if was := th.thread.Head; was > 0 && was != t.Head { // a change was kept, and its maker was told that it was not
-		th.cutOff(ErrSlow)
+		th.cutOff(ErrSlow, func(s *Stream) bool { return s.run == "" || !th.k.toBegin(runKey{th.ref, s.run}) })
 	}
 	th.thread, th.window, th.loaded = t, w, true
 	return nil
 }
 
-// cutOff ends all streams. The caller has the lock.
-func (th *live) cutOff(why error) {
+// cutOff ends streams. The caller has the lock.
+func (th *live) cutOff(why error, which func(*Stream) bool) {
 	for s := range th.streams {
-		s.end(why)
-		delete(th.streams, s)
+		if which(s) {
+			s.end(why)
+			delete(th.streams, s)
+		}
 	}
 }
 

@@ -61,6 +61,15 @@ func (k *Keeper) expects(key runKey) bool {
 	return r != nil && !r.rec.Status.Ended()
 }
 
+// toBegin reports whether a run of that key has yet to begin. The caller has the lock of
+// its thread.
+func (k *Keeper) toBegin(key runKey) bool {
+	k.smu.Lock()
+	defer k.smu.Unlock()
+	r := k.byID[key]
+	return r != nil && r.rec.First == 0
+}
+
 // Thread is the thread as it is now.
 func (r *Run) Thread() Thread {
 	r.th.mu.Lock()
