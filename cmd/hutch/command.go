@@ -34,7 +34,7 @@ examples:
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which version this is"}},
 		Commands: []*cli.Command{
 			serveCommand(p), mcpCommand(p), toolsCommand(p),
-			secretsCommand(p), newCommand(p), buildCommand(p), testCommand(p), benchCommand(p),
+			secretsCommand(p), tokensCommand(p), newCommand(p), buildCommand(p), testCommand(p), benchCommand(p),
 			runToolCommand(p), configCommand(p), doctorCommand(p), versionCommand(p),
 		},
 		Reader:                    p.stdin,

@@ -36,8 +36,14 @@ type Config struct {
 	Dev bool
 	// AllowUnattended lets programs decide what is granted, without a person.
 	AllowUnattended bool
-	// Addr is where serve listens: loopback host and port.
+	// Addr is where serve listens: host and port.
 	Addr string
+	// URL is how clients reach serve, if that is not what they ask for.
+	URL string
+	// Hosts and Origins are what requests may name besides this machine and our own.
+	Hosts, Origins []string
+	// TLS is what serve proves with who it is; empty if it does not.
+	TLS tlsFiles
 	// RequireJail runs modules in fully jailed workers or not at all.
 	RequireJail bool
 	// Secrets says where secrets are kept.
@@ -49,6 +55,9 @@ type Config struct {
 	// given says of each key where its value comes from.
 	given map[string]given
 }
+
+// tlsFiles are two PEM files, both or neither.
+type tlsFiles struct{ Cert, Key string }
 
 // secretFiles says where secrets are kept, all paths absolute. AgeFile is not used
 // unless it is opened by one of the last two.
@@ -118,7 +127,7 @@ func unattendedFlag() cli.Flag {
 }
 
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: flagAddr, Usage: "`HOST:PORT`: loopback address to listen on (default: " + defaultAddr + "; env HUTCH_ADDR)"}
+	return &cli.StringFlag{Name: flagAddr, Usage: "`HOST:PORT`: address to listen on; one that is not loopback needs tokens (default: " + defaultAddr + "; env HUTCH_ADDR)"}
 }
 
 func identityFlag() cli.Flag {
@@ -245,6 +254,8 @@ func (cfg *Config) finish(env func(string) string) (wrong []error) {
 		{keySecrets, st.secrets(), &cfg.Secrets.File},
 		{keyAgeFile, st.ageSecrets(), &cfg.Secrets.AgeFile},
 		{keyIdentity, "", &cfg.Secrets.AgeIdentity},
+		{keyCert, "", &cfg.TLS.Cert},
+		{keyKey, "", &cfg.TLS.Key},
 	} {
 		*f.path = cmp.Or(*f.path, f.fallback)
 		if *f.path == "" {
@@ -268,6 +279,13 @@ func (cfg *Config) checkPlaces() (wrong []error) {
 		wrong = append(wrong, err)
 	}
 	wrong = append(wrong, cfg.checkSecretPlaces()...)
+	if (cfg.TLS.Cert == "") != (cfg.TLS.Key == "") {
+		has, lacks := keyCert, keyKey
+		if cfg.TLS.Cert == "" {
+			has, lacks = keyKey, keyCert
+		}
+		wrong = append(wrong, usagef("%s: there is no %s: a certificate goes with its key", cfg.given[has].place(has), lacks))
+	}
 	if cfg.Secrets.AgeIdentity != "" && cfg.Secrets.Passphrase.Reveal() != "" {
 		wrong = append(wrong, usagef("%s: there is %s too, and one of them opens the encrypted secrets: take one away", cfg.given[keyIdentity].at, envPassphrase))
 	}
@@ -298,10 +316,10 @@ func expandHome(dir string, env func(string) string) (string, error) {
 	return filepath.Join(home, dir[1:]), nil
 }
 
-// checkAddr accepts host:port with a loopback host. hutch has no tokens yet, so
-// whoever reaches the address may call every tool.
+// checkAddr accepts host:port. Whether others than this machine may reach it is up to
+// whether there are tokens: see [Config.listen].
 func checkAddr(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
+	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
 		_, err = parsePort(port)
 	}
@@ -312,14 +330,5 @@ func checkAddr(addr string) error {
 		}
 		return hinted(fmt.Errorf("%s: %w", quoted(addr), err), "write HOST:PORT, such as %s", defaultAddr)
 	}
-	if !isLoopback(host) {
-		return hinted(fmt.Errorf("%s: not a loopback address, and without tokens anyone who reaches it could call every tool", quoted(addr)),
-			"use 127.0.0.1:%s, and a tunnel such as ssh -L to reach it from elsewhere", port)
-	}
 	return nil
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

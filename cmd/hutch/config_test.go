@@ -199,7 +199,7 @@ func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, require_jail, allow_unattended_grants, log, limits"},
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, url, hosts, origins, tls, require_jail, allow_unattended_grants, log, limits"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, fuel, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", "hutch.yaml:2: addr: stands there twice, first in line 1"},
@@ -232,8 +232,11 @@ func TestConfigErrors(t *testing.T) {
 		{"alias", "state: &s x\ntools: *s\n", "hutch.yaml:1: anchors (&) are not read: write the value where it belongs, or put it in quotes"},
 		{"list at the top", "- tools\n", "hutch.yaml:1: keys and values are wanted here"},
 		{"two documents", "state: a\n---\nstate: b\n", "hutch.yaml:3: a second document: one is read"},
-		{"address", "state: a\naddr: 0.0.0.0:8420\n",
-			`hutch.yaml:2: addr: "0.0.0.0:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"url", "url: https://hutch.example.org/mcp\n", `hutch.yaml:1: url: "https://hutch.example.org/mcp": write scheme and host alone, such as https://hutch.example.org`},
+		{"host", "hosts: [hutch:8420]\n", `hutch.yaml:1: hosts: "hutch:8420": write the name of a host, without a scheme and a port, such as hutch.example.org`},
+		{"origin", "origins: ['https://a.example', '*']\n", `hutch.yaml:1: origins: "*": write an origin as a browser does, such as https://app.example.org`},
+		{"certificate", "tls:\n  cert: cert.pem\n", "hutch.yaml:2: tls.cert: there is no tls.key: a certificate goes with its key"},
+		{"key", "tls: {key: key.pem}\n", "hutch.yaml:1: tls.key: there is no tls.cert: a certificate goes with its key"},
 		{"no yaml", "tools: [a\n", "hutch.yaml:1: sequence end token ']' not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -262,8 +265,9 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 	}{
 		{"env limit", map[string]string{"HUTCH_LIMIT_MEMORY": "1 MiB"}, nil,
 			`HUTCH_LIMIT_MEMORY: "1 MiB": a size is a whole number and B, KiB, MiB or GiB, such as 64MiB`},
-		{"address of the environment", map[string]string{"HUTCH_ADDR": ":1"}, nil,
-			`HUTCH_ADDR: ":1": not a loopback address, and without tokens anyone who reaches it could call every tool`},
+		{"port of the environment", map[string]string{"HUTCH_ADDR": ":x"}, nil, `HUTCH_ADDR: ":x": port "x": allowed are 0 to 65535`},
+		{"origins of the environment", map[string]string{"HUTCH_ORIGINS": "https://a.example,null"}, nil,
+			`HUTCH_ORIGINS: "null": write an origin as a browser does, such as https://app.example.org`},
 		{"no such limit", map[string]string{"HUTCH_LIMIT_MEMROY": "1MiB"}, nil, "HUTCH_LIMIT_MEMROY: no such variable"},
 		{"no such variable", map[string]string{"HUTCH_TOOL": "x"}, nil, "HUTCH_TOOL: no such variable"},
 		{"no state folder", map[string]string{"HOME": ""}, nil, "no state folder: HOME is not set"},
@@ -271,12 +275,6 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 		{"empty folder", nil, []string{"--tools", ""}, "--tools: empty"},
 		{"no such file", nil, []string{"--config", "none.yaml"}, `config "none.yaml": no such file or directory`},
 		{"folder as file", nil, []string{"--config", "."}, `config ".": it is a directory, not a regular file`},
-		{"all interfaces", nil, []string{"--addr", ":8420"},
-			`--addr: ":8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
-		{"name", nil, []string{"--addr", "localhost.evil:8420"},
-			`--addr: "localhost.evil:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
-		{"mapped address", nil, []string{"--addr", "[::ffff:10.0.0.1]:8420"},
-			`--addr: "[::ffff:10.0.0.1]:8420": not a loopback address, and without tokens anyone who reaches it could call every tool`},
 		{"no port", nil, []string{"--addr", "127.0.0.1"}, `--addr: "127.0.0.1": missing port in address`},
 		{"named port", nil, []string{"--addr", "127.0.0.1:http"}, `--addr: "127.0.0.1:http": port "http": allowed are 0 to 65535`},
 		{"large port", nil, []string{"--addr", "127.0.0.1:65536"}, `--addr: "127.0.0.1:65536": port "65536": allowed are 0 to 65535`},
@@ -285,6 +283,20 @@ func TestConfigOfFlagsAndEnvironment(t *testing.T) {
 			_, err := readConfig(t, "", c.env, c.args...)
 			wantUsage(t, err, c.want)
 		})
+	}
+}
+
+func TestConfigOfTheListener(t *testing.T) {
+	cfg, err := readConfig(t, "url: https://h.example\norigins: [https://a.example]\ntls: {cert: c.pem, key: ../k.pem}\n",
+		map[string]string{"HUTCH_HOSTS": "one.example,two.example", "HUTCH_ADDR": "0.0.0.0:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.URL != "https://h.example" || strings.Join(cfg.Hosts, " ") != "one.example two.example" || strings.Join(cfg.Origins, " ") != "https://a.example" {
+		t.Errorf("%+v", cfg)
+	}
+	if !filepath.IsAbs(cfg.TLS.Cert) || filepath.Base(cfg.TLS.Cert) != "c.pem" || !filepath.IsAbs(cfg.TLS.Key) || cfg.Addr != "0.0.0.0:1" {
+		t.Errorf("%+v", cfg)
 	}
 }
 

@@ -70,7 +70,9 @@ func (cfg Config) decide(ctx context.Context, d decision) error {
 	for {
 		c, err := owner.Dial(ctx, st.dir)
 		if err == nil {
-			err = cfg.tell(ctx, c, d)
+			if err = cfg.agrees(c.Owner); err == nil {
+				err = tellOwner(ctx, c, decisionsPath, d)
+			}
 		}
 		if !errors.Is(err, owner.ErrGone) {
 			return err
@@ -86,16 +88,13 @@ func (cfg Config) decide(ctx context.Context, d decision) error {
 	}
 }
 
-// tell sends a decision to an owner.
-func (cfg Config) tell(ctx context.Context, c *owner.Client, d decision) (err error) {
-	if err := cfg.agrees(c.Owner); err != nil {
-		return err
-	}
-	body, err := json.Marshal(d)
+// tellOwner has an owner do something.
+func tellOwner(ctx context.Context, c *owner.Client, path string, what any) (err error) {
+	body, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
-	resp, err := c.Do(ctx, http.MethodPost, decisionsPath, bytes.NewReader(body))
+	resp, err := c.Do(ctx, http.MethodPost, path, bytes.NewReader(body))
 	if err != nil {
 		return owner.ErrGone // it is leaving; what it has done already it does not do twice
 	}
@@ -105,7 +104,7 @@ func (cfg Config) tell(ctx context.Context, c *owner.Client, d decision) (err er
 	}
 	var no refusedDecision
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDecision)).Decode(&no); err != nil {
-		return fmt.Errorf("%v does not take decisions: %s", c.Owner, resp.Status)
+		return fmt.Errorf("%v does not do that: %s", c.Owner, resp.Status)
 	}
 	told := hinted(errors.New(oneLine(no.Error)), "%s", oneLine(no.Hint))
 	if resp.StatusCode == http.StatusForbidden {

@@ -19,6 +19,12 @@ const (
 	envLog    = "HUTCH_LOG"
 	envJail   = "HUTCH_REQUIRE_JAIL"
 	envPolicy = "HUTCH_POLICY"
+	// What follows is about the listener.
+	envURL     = "HUTCH_URL"
+	envHosts   = "HUTCH_HOSTS"
+	envOrigins = "HUTCH_ORIGINS"
+	envCert    = "HUTCH_TLS_CERT"
+	envKey     = "HUTCH_TLS_KEY"
 	// What follows is not a secret's name behind [secrets.EnvPrefix].
 	envSecrets    = "HUTCH_SECRETS_FILE"
 	envAgeFile    = "HUTCH_SECRETS_AGE_FILE"
@@ -47,8 +53,11 @@ func (cfg *Config) fromEnv(all []setting, p program) (wrong []error) {
 			continue
 		}
 		values := []string{v}
-		if s.many {
+		switch {
+		case s.many && s.path:
 			values = filepath.SplitList(v)
+		case s.many:
+			values = strings.Split(v, ",")
 		}
 		if err := cfg.put(s, given{values, sourceEnv, s.env}, p.env); err != nil {
 			wrong = append(wrong, usagef("%s: %w", s.env, err))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,8 +21,12 @@ const (
 
 // greet says where hutch listens, and, once the folders have been read, what
 // there is and what to try. It returns at once; stop ends it.
-func (a *App) greet(ctx context.Context, p program, say *voice, addr string) (stop func()) {
-	say.line("serving http://%s/mcp", addr)
+func (a *App) greet(ctx context.Context, p program, say *voice, addr net.Addr) (stop func()) {
+	base := a.base(addr)
+	say.line("serving %s/mcp", base)
+	if !isLoopback(addr) && a.certificate == nil {
+		say.line("warning: tokens and calls go over the network as they are, unless a proxy with TLS stands before: set %s and %s", keyCert, keyKey)
+	}
 	for _, dir := range a.cfg.Tools {
 		say.line("watching %s: a .wasm file put there is served, replaced or removed at once", dir)
 	}
@@ -29,7 +34,7 @@ func (a *App) greet(ctx context.Context, p program, say *voice, addr string) (st
 	done := launch(func() error {
 		if a.awaitReady(ctx, say) {
 			say.line("%s", a.summary())
-			say.text(a.suggestions(p, addr))
+			say.text(a.suggestions(p, base, a.keys.Needed()))
 		}
 		return nil
 	})
@@ -75,16 +80,19 @@ func (a *App) summary() string {
 }
 
 // suggestions are commands that work as they stand, with the program named as
-// it was called.
-func (a *App) suggestions(p program, addr string) string {
+// it was called. Where a token is needed it is in a variable.
+func (a *App) suggestions(p program, base string, closed bool) string {
 	here, anywhere := shellWord(p.name), shellWord(p.path())
-	flags, url := a.cfg.flags(), "http://"+addr+"/mcp"
+	flags, url, header := a.cfg.flags(), base+"/mcp", ""
+	if closed {
+		header = ` --header "Authorization: Bearer $TOKEN"`
+	}
 	lines := []string{
 		here + " tools list" + flags,
-		"claude mcp add --transport http hutch " + url,
+		"claude mcp add --transport http hutch " + url + header,
 		"claude mcp add hutch-stdio -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
-		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list",
-		"curl http://" + addr + "/metrics",
+		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list" + header,
+		"curl" + header + " " + base + "/metrics",
 	}
 	lines = slices.Insert(lines, 1, a.exampleCommands(here+" tools ", flags)...)
 	return "\ntry:\n\n  " + strings.Join(lines, "\n  ") + "\n\n"

@@ -53,7 +53,7 @@ try:
 	} {
 		app.cfg.stateNamed = c.named
 		want := strings.NewReplacer("TOOLS", app.cfg.Tools[0], "STATE", app.cfg.State, "HERE", here).Replace(c.want)
-		if got := app.suggestions(program{name: c.name}, "127.0.0.1:1"); got != want {
+		if got := app.suggestions(program{name: c.name}, "http://127.0.0.1:1", false); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	}
@@ -64,8 +64,17 @@ try:
 func TestSuggestionsByDefault(t *testing.T) {
 	app := newTestApp(t, func(cfg *Config) { cfg.Tools = []string{defaultTools} })
 	defer func() { must(t, app.Close()) }()
-	got := app.suggestions(program{name: "hutch"}, "127.0.0.1:1")
-	if !strings.Contains(got, "\n  hutch tools list\n  claude mcp add --transport") {
+	got := app.suggestions(program{name: "hutch"}, "http://127.0.0.1:1", false)
+	if !strings.Contains(got, "\n  hutch tools list\n  claude mcp add --transport") || strings.Contains(got, "TOKEN") {
 		t.Errorf("got %s", got)
+	}
+	got = app.suggestions(program{name: "hutch"}, "https://hutch.example.org", true)
+	for _, want := range []string{
+		`claude mcp add --transport http hutch https://hutch.example.org/mcp --header "Authorization: Bearer $TOKEN"`,
+		`curl --header "Authorization: Bearer $TOKEN" https://hutch.example.org/metrics`,
+	} {
+		if !strings.Contains(got, "\n  "+want+"\n") {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }

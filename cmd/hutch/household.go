@@ -124,7 +124,7 @@ func (cfg Config) servedBy(ctx context.Context) string {
 	if err := askOwner(ctx, state{cfg.State}, aboutPath, &info); err != nil || info.Addr == "" {
 		return ""
 	}
-	return "http://" + info.Addr + "/mcp"
+	return schemeOf(info.TLS) + info.Addr + "/mcp"
 }
 
 // control answers on the owner's socket. leave makes room for another owner; nil
@@ -143,6 +143,9 @@ func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Hand
 	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)
 	r.Get(secretsPath, a.tellSecrets)
+	r.Get(tokensPath, a.tellTokens)
+	r.Post(tokensPath, a.takeToken)
+	r.Post(revokedPath, a.takeRevocation)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
 		if face.Stopping() {
 			plain(w, http.StatusServiceUnavailable, info.String()+" is about to end")

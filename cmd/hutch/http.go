@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/hutch-run/hutch/protocol/access"
 )
 
 // Time limits of the listener. There is none on writing: an answer may be a
@@ -27,6 +29,8 @@ const (
 
 // faces are what a listener serves.
 type faces struct {
+	// door stands before all of them.
+	door    *access.Door
 	mcp     http.Handler
 	metrics http.Handler
 	// ready returns nil, or why the program cannot serve yet.
@@ -44,7 +48,7 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		func(next http.Handler) http.Handler { return counted(next, f.counted) },
 		func(next http.Handler) http.Handler { return recovered(next, log) },
 		func(next http.Handler) http.Handler { return boundedBody(next, cfg.Limits.Body) },
-		newGuard(cfg.Addr, log).wrap,
+		f.door.Wrap,
 	)
 	r.Handle("/mcp", f.mcp)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -52,13 +56,20 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		plain(w, http.StatusOK, "ok")
 	})
 	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := f.ready(); err != nil {
+		err := f.ready()
+		switch {
+		case err == nil:
+			plain(w, http.StatusOK, "ready")
+		case f.door.Closed(): // anyone may ask
+			plain(w, http.StatusServiceUnavailable, "loading")
+		default:
 			plain(w, http.StatusServiceUnavailable, err.Error())
-			return
 		}
-		plain(w, http.StatusOK, "ready")
 	})
-	r.Method(http.MethodGet, "/metrics", f.metrics)
+	r.With(f.door.Need(access.Admin)).Method(http.MethodGet, "/metrics", f.metrics)
+	for _, path := range f.door.MetadataPaths() {
+		r.Get(path, f.door.Metadata)
+	}
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusNotFound, "not found: hutch serves /mcp, /healthz, /readyz and /metrics")
 	})

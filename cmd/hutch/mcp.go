@@ -1,8 +1,11 @@
 package main
 
 import (
+	"net/http"
+
 	"github.com/urfave/cli/v2"
 
+	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/mcp"
 )
 
@@ -48,7 +51,13 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 }
 
 func (a *App) mcpOptions() mcp.Options {
-	return mcp.Options{Title: "hutch", Version: readBuildInfo().Version, Instructions: instructions, Logger: a.log}
+	return mcp.Options{Title: "hutch", Version: readBuildInfo().Version, Instructions: instructions, Logger: a.log, Principal: principalOf}
+}
+
+// principalOf is who sent a request, if it came in by the door.
+func principalOf(r *http.Request) (string, bool) {
+	who, ok := access.From(r.Context())
+	return who.Principal, ok
 }
 
 // instructions are for the model that is offered the tools. The tools are

@@ -72,6 +72,7 @@ type metrics struct {
 	duration   prometheus.Histogram
 	requests   *prometheus.CounterVec
 	refused    prometheus.Counter
+	turnedAway *prometheus.CounterVec
 	reloads    prometheus.Counter
 	mu         sync.Mutex
 	toolLabels map[string]bool
@@ -99,12 +100,15 @@ func newMetrics() *metrics {
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hutch_http_connections_refused_total", Help: "Connections closed at once because too many were open.",
 		}),
+		turnedAway: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hutch_http_refused_total", Help: "HTTP requests that were not let in, by why: host, origin, none, twice, malformed, unknown, expired, slowed, scope.",
+		}, []string{"reason"}),
 		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hutch_reloads_total", Help: "Times that the published tools changed.",
 		}),
 		toolLabels: map[string]bool{},
 	}
-	m.registry.MustRegister(m.calls, m.limits, m.fuel, m.duration, m.requests, m.refused, m.reloads,
+	m.registry.MustRegister(m.calls, m.limits, m.fuel, m.duration, m.requests, m.refused, m.turnedAway, m.reloads,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

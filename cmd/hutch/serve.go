@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net"
 
 	"github.com/urfave/cli/v2"
 )
@@ -54,28 +51,11 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
-	l, err := listen(c.Context, cfg.Addr)
+	l, err := app.listen(c.Context)
 	if err != nil {
 		return err
 	}
-	stop := app.greet(c.Context, p, say, l.Addr().String())
+	stop := app.greet(c.Context, p, say, l.Addr())
 	defer stop()
 	return app.Serve(c.Context, l, o)
-}
-
-// listen opens the one listener. A name may resolve to anything, so the address
-// is looked at again.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		if hutchServes(ctx, addr) {
-			err = fmt.Errorf("hutch already serves at http://%s/mcp", addr)
-		}
-		return nil, hinted(err, "stop what listens there, or use another address with --addr HOST:PORT")
-	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("addr %s: resolves to %s, which is not loopback", quoted(addr), l.Addr()), l.Close())
-	}
-	return l, nil
 }

@@ -30,11 +30,11 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	face, info := mcp.New(a.waiting(), a.mcpOptions()), o.Info()
-	info.Addr = l.Addr().String()
+	info.Addr, info.TLS = l.Addr().String(), a.certificate != nil
 	srv := newServer(base, newHandler(a.cfg, faces{
-		mcp: face.Handler(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
+		door: a.door(l.Addr()), mcp: face.Handler(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
 	}, a.log), a.log)
-	served := launch(func() error { return srv.Serve(capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
+	served := launch(func() error { return a.answer(srv, capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	watched := launch(func() error { a.Run(watching); return nil })
@@ -52,6 +52,15 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	err = errors.Join(err, a.shutdown(base, srv, face))
 	end()
 	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched, <-controlled)
+}
+
+// answer has a server answer on l, over TLS if there is a certificate.
+func (a *App) answer(srv *http.Server, l net.Listener) error {
+	if a.certificate == nil {
+		return srv.Serve(l)
+	}
+	srv.TLSConfig = a.certificate.config()
+	return srv.ServeTLS(l, "", "")
 }
 
 func unlessClosed(err error) error {

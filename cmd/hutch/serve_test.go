@@ -84,12 +84,12 @@ func startServer(t testing.TB, cfg Config, p program, log *slog.Logger) *served 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen(context.Background(), app.cfg.Addr)
+	l, err := app.listen(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &served{app: app, tools: app.cfg.Tools[0], url: "http://" + l.Addr().String(), stop: stop}
+	s := &served{app: app, tools: app.cfg.Tools[0], url: app.base(l.Addr()), stop: stop}
 	s.done = launch(func() error { return errors.Join(app.Serve(ctx, l, o), o.Release()) })
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/protocol/access"
 )
 
 // A setting is one thing that can be configured, in every way in which it can. What
@@ -46,6 +47,11 @@ const (
 	keyIdentity   = "secrets.identity"
 	keyPassphrase = "secrets.passphrase"
 	keyLimits     = "limits."
+	keyURL        = "url"
+	keyHosts      = "hosts"
+	keyOrigins    = "origins"
+	keyCert       = "tls.cert"
+	keyKey        = "tls.key"
 )
 
 // settings are all there are.
@@ -77,8 +83,21 @@ func settings() []setting {
 				cfg.Secrets.Passphrase = secrets.Hide("passphrase", values[0])
 				return nil
 			}},
-		{key: flagAddr, env: envAddr, flag: flagAddr, fallback: defaultAddr, allowed: "HOST:PORT, a loopback host", example: "127.0.0.1:9000",
+		{key: flagAddr, env: envAddr, flag: flagAddr, fallback: defaultAddr, allowed: "HOST:PORT; there have to be tokens for one that is not loopback", example: "127.0.0.1:9000",
 			means: "where serve listens", set: one(func(cfg *Config) *string { return &cfg.Addr })},
+		{key: keyURL, env: envURL, fallback: "what is asked for", derived: true, allowed: "scheme and host", example: "https://hutch.example.org",
+			means: "how clients reach serve, if a proxy stands before it", set: func(cfg *Config, values []string) error {
+				cfg.URL = values[0]
+				return access.CheckURL(values[0])
+			}},
+		{key: keyHosts, env: envHosts, fallback: "none", derived: true, allowed: "names and addresses; in the variable with commas between them", example: "[hutch.example.org]",
+			means: "hosts that requests may ask for besides this machine and the one of url", many: true, set: checked(access.CheckHost, func(cfg *Config) *[]string { return &cfg.Hosts })},
+		{key: keyOrigins, env: envOrigins, fallback: "none", derived: true, allowed: "origins as a browser writes them; in the variable with commas between them", example: "[\"https://app.example.org\"]",
+			means: "sites whose pages may call serve besides its own", many: true, set: checked(access.CheckOrigin, func(cfg *Config) *[]string { return &cfg.Origins })},
+		{key: keyCert, env: envCert, fallback: "none", derived: true, allowed: "a PEM file, with tls.key", example: "cert.pem",
+			means: "certificate that serve shows, with what leads to its root; read again when it changes", path: true, set: one(func(cfg *Config) *string { return &cfg.TLS.Cert })},
+		{key: keyKey, env: envKey, fallback: "none", derived: true, allowed: "a PEM file that not everybody can read", example: "key.pem",
+			means: "key of the certificate", path: true, set: one(func(cfg *Config) *string { return &cfg.TLS.Key })},
 		{key: keyJail, env: envJail, flag: flagJail, fallback: "false", allowed: "true, false", example: "true",
 			means: "run no module where the system cannot confine its process", set: truth(func(cfg *Config) *bool { return &cfg.RequireJail })},
 		{key: keyUnattended, flag: flagUnattended, fallback: "false", allowed: "true, false", example: "true",
@@ -95,6 +114,19 @@ func settings() []setting {
 		all = append(all, s)
 	}
 	return all
+}
+
+// checked takes values that are each checked by themselves.
+func checked(check func(string) error, field func(*Config) *[]string) func(*Config, []string) error {
+	return func(cfg *Config, values []string) error {
+		for _, v := range values {
+			if err := check(v); err != nil {
+				return err
+			}
+		}
+		*field(cfg) = values
+		return nil
+	}
 }
 
 func truth(field func(*Config) *bool) func(*Config, []string) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/guestlog"
 	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/registry"
 	"github.com/hutch-run/hutch/runtime/reload"
@@ -47,7 +48,10 @@ type App struct {
 	logs    *guestlog.Log
 	pins    *pins
 	client  *fetch.Client
-	db      *store.DB // nil in a process that does not own the state directory
+	db      *store.DB    // nil in a process that does not own the state directory
+	keys    *access.Keys // nil there too
+	// certificate is what serve shows; nil if it shows none.
+	certificate *certificate
 	// borrowed is where such a process keeps what its tools keep, else nil.
 	borrowed *borrower
 	// fetch returns the bytes of a module that was found.
@@ -123,6 +127,11 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	ctx := context.Background() // opening bounds itself
 	if a.db, err = openStore(ctx, st, owned, a.log); err != nil {
 		return err
+	}
+	if a.db != nil {
+		if a.keys, err = access.OpenKeys(ctx, a.db, nil); err != nil {
+			return err
+		}
 	}
 	a.logs = guestlog.New(guestlog.Options{Logger: a.log, Redact: a.vault.Redactor().Text})
 	a.pins, err = openPins(ctx, a.db, a.cfg, a.book, set, a.log)

@@ -66,7 +66,7 @@ func expect(t *testing.T, w *httptest.ResponseRecorder, code int, body string) {
 }
 
 // H-20: a token is needed as soon as there is one, everywhere but where it is public.
-func TestH20_DoorIsClosedByAToken(t *testing.T) {
+func TestDoorIsClosedByAToken(t *testing.T) {
 	tok, text := newToken(t, "ci", "alice")
 	keys := openKeys(t)
 	d := access.NewDoor(keys, access.Options{Public: []string{"/healthz"}})

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	principal = "local"
-	face      = "mcp"
+	local = "local"
+	face  = "mcp"
 
 	codeInvalidRequest = jsonrpc.CodeInvalidRequest
 	codeInvalidParams  = jsonrpc.CodeInvalidParams
@@ -46,13 +46,13 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}()
 		if session, ok := req.GetSession().(*sdk.ServerSession); ok && session.ID() != "" {
 			// Over HTTP its own request may be gone by now.
-			if done := s.sessions.acquire(session.ID()); done != nil {
+			if done := s.sessions.acquire(session.ID(), principalOf(ctx)); done != nil {
 				defer done()
 			}
 		}
 		switch req := req.(type) {
 		case *sdk.ListToolsRequest:
-			return s.listTools(req)
+			return s.listTools(ctx, req)
 		case *sdk.CallToolRequest:
 			return s.callTool(ctx, req)
 		case *sdk.ServerRequest[*sdk.InitializeParams]:
@@ -79,9 +79,9 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 
 // caller says who calls. Nothing in it comes from the peer but the id of the
 // MCP session, which go-sdk gave out.
-func (s *Server) caller(session *sdk.ServerSession) tool.Caller {
+func (s *Server) caller(ctx context.Context, session *sdk.ServerSession) tool.Caller {
 	return tool.Caller{
-		Principal:    principal,
+		Principal:    principalOf(ctx),
 		Agent:        s.o.Agent,
 		Conversation: session.ID(),
 		CallID:       rand.Text(),
@@ -107,7 +107,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 
-	caller := s.caller(req.Session)
+	caller := s.caller(ctx, req.Session)
 	report := s.startReporter(ctx, req)
 	res, err := s.run(ctx, caller, tool.Call{Name: req.Params.Name, Arguments: arguments(req), Progress: report.progress()})
 	streamed := report.stop()

@@ -50,69 +50,6 @@ func openSession(t *testing.T, url string) string {
 	return id
 }
 
-// go-sdk looks at Host only, and net/http's protection lets GET pass.
-func TestH01_H02_OriginsThatAreNotOurs(t *testing.T) {
-	f := newFakeTools()
-	called := false
-	f.call = func(context.Context, tool.Caller, tool.Call) (tool.Result, error) {
-		called = true
-		return tool.Text(""), nil
-	}
-	url := newHTTP(t, newServer(t, f, Options{Origins: []string{"https://app.example.org"}}))
-	host := strings.TrimPrefix(url, "http://")
-	port := host[strings.LastIndexByte(host, ':'):]
-	session := openSession(t, url)
-	body, modern := modernCall(1, "echo")
-	legacy := "Mcp-Session-Id: " + session
-	refused := []string{
-		"null", "", "https://evil.test", "https://app.example.org.evil.test", "https://sub.app.example.org", "http://app.example.org",
-		"https://app.example.org:8443", "http://localhost.evil.test" + port, "http://127.0.0.1:1", "http://127.0.0.2" + port, "file://" + host, "http://" + host + "/x", "http://x@" + host,
-	}
-	for _, origin := range refused {
-		for method, headers := range map[string]string{"POST": modern, "GET": legacy, "DELETE": legacy, "OPTIONS": "", "PUT": ""} {
-			req := newRequest(within(t), t, method, url, body)
-			setHeaders(req, headers)
-			req.Header["Origin"] = []string{origin}
-			resp, err := httpClient(t).Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text := responseText(t, resp); resp.StatusCode != http.StatusForbidden {
-				t.Errorf("%s from %q: %s", method, origin, text)
-			}
-		}
-	}
-	if called {
-		t.Error("a refused origin ran a tool")
-	}
-	for _, origin := range []string{"https://app.example.org", "http://" + host} {
-		if status, text := do(t, url, "POST", modern+"; Origin: "+origin, body); status != http.StatusOK {
-			t.Errorf("from %s: %s", origin, text)
-		}
-	}
-	if status, text := do(t, url, "POST", modern+"; Host: evil.test", body); status != http.StatusForbidden {
-		t.Errorf("a rebound name: %s", text)
-	}
-	if status, text := do(t, url, "POST", modern+"; Host: evil.test; Origin: http://evil.test", body); status != http.StatusForbidden {
-		t.Errorf("a rebound name with its origin: %s", text)
-	}
-}
-
-// A name that was rebound to us is no loopback address, whoever listens where.
-func TestH01_ReboundNamesWithoutGoSDK(t *testing.T) {
-	body, headers := modernCall(1, "echo")
-	h := newServer(t, newFakeTools(), Options{}).Handler()
-	for _, host := range []string{"evil.test", "127.0.0.1.evil.test", "10.0.0.1"} {
-		req := httptest.NewRequest("POST", "http://"+host+"/mcp", strings.NewReader(body))
-		setHeaders(req, headers+"; Content-Type: application/json; Accept: */*; Origin: http://"+host)
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, req)
-		if rec.Code != http.StatusForbidden {
-			t.Errorf("%s: %d", host, rec.Code)
-		}
-	}
-}
-
 // A counted body says how much of it was asked for.
 type counted struct{ n int }
 

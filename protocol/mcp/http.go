@@ -27,7 +27,7 @@ type endpoint struct {
 func (s *Server) newHandler() http.Handler {
 	get := func(*http.Request) *sdk.Server { return s.sdk }
 	log := sdkLogger(s.o.Logger)
-	// Hosts are checked in ServeHTTP: go-sdk takes LOCALHOST for a stranger.
+	// Hosts are checked by who stands before us: go-sdk takes LOCALHOST for a stranger.
 	return &endpoint{
 		s: s,
 		legacy: sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -41,15 +41,14 @@ func (s *Server) newHandler() http.Handler {
 }
 
 // ServeHTTP checks a request in the order in which a stranger learns least:
-// where it comes from, what it claims to be, how big it is, what it says.
+// who sent it, what it claims to be, how big it is, what it says.
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.s.recovered("serve " + r.Method)
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold back a stream
+	r, ok := h.identified(r)
 	switch {
-	case !allowedHost(r):
-		http.Error(w, "host not allowed: use localhost or 127.0.0.1", http.StatusForbidden)
-	case !h.allowedOrigin(r):
-		http.Error(w, "origin not allowed", http.StatusForbidden)
+	case !ok:
+		http.Error(w, "nobody was let in", http.StatusForbidden)
 	case h.s.Stopping():
 		http.Error(w, "shutting down", http.StatusServiceUnavailable)
 	case ambiguous(r.Header):
@@ -61,6 +60,30 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		h.serveLegacy(w, r)
 	}
+}
+
+// principalKey is where the context of a request has its principal. What handles a
+// message of a legacy session has that of the session's initialize.
+type principalKey struct{}
+
+// identified returns the request with who sent it.
+func (h *endpoint) identified(r *http.Request) (*http.Request, bool) {
+	who := local
+	if h.s.o.Principal != nil {
+		var ok bool
+		if who, ok = h.s.o.Principal(r); !ok || who == "" {
+			return r, false
+		}
+	}
+	return r.WithContext(context.WithValue(r.Context(), principalKey{}, who)), true
+}
+
+// principalOf returns who sent what ctx belongs to: over a pipe, whoever holds it.
+func principalOf(ctx context.Context) string {
+	if who, ok := ctx.Value(principalKey{}).(string); ok {
+		return who
+	}
+	return local
 }
 
 // ambiguous reports a header that a proxy may have read otherwise than we do.

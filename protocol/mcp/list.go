@@ -125,13 +125,13 @@ func annotations(spec tool.Spec) *sdk.ToolAnnotations {
 
 // listTools answers tools/list: everything on one page, because many hosts
 // never ask for a second one.
-func (s *Server) listTools(req *sdk.ListToolsRequest) (sdk.Result, error) {
+func (s *Server) listTools(ctx context.Context, req *sdk.ListToolsRequest) (sdk.Result, error) {
 	if req.Params != nil && req.Params.Cursor != "" {
 		return nil, rpcError(codeInvalidParams, "unknown cursor: the whole list is on one page, ask without a cursor")
 	}
 	modern := isModern(req.ProtocolVersion())
 	list := &sdk.ListToolsResult{Tools: []*sdk.Tool{}, Cacheable: cacheable()}
-	for _, spec := range s.tools.List(s.caller(req.Session)) {
+	for _, spec := range s.tools.List(s.caller(ctx, req.Session)) {
 		e, _ := s.list.get(spec)
 		if e.tool == nil {
 			continue
@@ -211,7 +211,7 @@ func (s *Server) settle() bool {
 // headers that belong to a tool's arguments.
 func (s *Server) sync() {
 	defer s.recovered("list tools")
-	specs := s.tools.List(tool.Caller{Principal: principal, Agent: s.o.Agent, Face: face})
+	specs := s.tools.List(tool.Caller{Principal: local, Agent: s.o.Agent, Face: face})
 	now := make(map[string]*sdk.Tool, len(specs))
 	for _, spec := range specs {
 		e, known := s.list.get(spec)

@@ -53,10 +53,10 @@ type Options struct {
 	Instructions string
 	// Agent is the agent on whose behalf every call is made; may be empty.
 	Agent string
-	// Origins may call over HTTP from a browser, each as a browser writes it
-	// (https://app.example.org). Pages of the server's own loopback address may
-	// always. Requests without an Origin do not come from a page.
-	Origins []string
+	// Principal says who sent an HTTP request; false refuses it. Who may ask, under
+	// which host and from which origin, is checked before the server. Default: all
+	// that get here are "local", as is whoever holds a pipe.
+	Principal func(*http.Request) (principal string, ok bool)
 	// SessionTimeout ends a legacy MCP session over HTTP that had neither a
 	// request nor a stream for so long. Default 1 h.
 	SessionTimeout time.Duration
@@ -154,7 +154,8 @@ func New(t Tools, o Options) *Server {
 // change at any time.
 func cacheable() sdk.Cacheable { return sdk.Cacheable{TTLMs: 5000, CacheScope: "private"} }
 
-// Handler serves Streamable HTTP, both eras, at whatever path it is mounted.
+// Handler serves Streamable HTTP, both eras, at whatever path it is mounted. It does not
+// look at Host and Origin.
 func (s *Server) Handler() http.Handler { return s.http }
 
 // Shutdown stops taking requests, waits for running calls until ctx ends,

@@ -31,6 +31,7 @@ type sessions struct {
 // A session is one legacy MCP session.
 type session struct {
 	id    string
+	owner string // the principal that opened it
 	sdk   *sdk.ServerSession
 	busy  int  // requests and streams under way; none is cut off
 	used  bool // something came after initialize
@@ -114,18 +115,18 @@ func (t *sessions) opened(ctx context.Context, opened *sdk.ServerSession) {
 		return
 	}
 	defer t.mu.Unlock()
-	p.session = &session{id: opened.ID(), sdk: opened, busy: 1}
+	p.session = &session{id: opened.ID(), owner: principalOf(ctx), sdk: opened, busy: 1}
 	t.taken--
 	t.open[opened.ID()] = p.session
 }
 
 // acquire keeps the session of that id from ending until done is called. It
-// returns nil if there is none.
-func (t *sessions) acquire(id string) (done func()) {
+// returns nil if its owner has none: that of another is as good as none.
+func (t *sessions) acquire(id, owner string) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.open[id]
-	if e == nil || e.gone {
+	if e == nil || e.gone || e.owner != owner {
 		return nil
 	}
 	if e.busy == 0 {
@@ -222,7 +223,7 @@ func (t *sessions) forget() {
 // meanwhile, a stream's for as long as the stream is open.
 func (h *endpoint) serveLegacy(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get(sessionHeader); id != "" {
-		done := h.s.sessions.acquire(id)
+		done := h.s.sessions.acquire(id, principalOf(r.Context()))
 		if done == nil {
 			// 2025-11-25, Transports, Session Management: the client then begins anew.
 			http.Error(w, "session not found", http.StatusNotFound)

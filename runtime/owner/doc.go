@@ -29,6 +29,8 @@ type Info struct {
 	// Addr is where it serves agents, as far as it tells; it is not known yet when the
 	// owner announces itself.
 	Addr string `json:"addr,omitempty"`
+	// TLS: it speaks TLS there.
+	TLS bool `json:"tls,omitempty"`
 	// Socket is where it listens.
 	Socket string `json:"socket"`
 }

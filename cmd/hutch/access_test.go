@@ -1,0 +1,385 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/access"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+)
+
+// madeToken is a token and its text.
+func madeToken(t *testing.T, name, principal string, scopes ...string) (access.Token, string) {
+	t.Helper()
+	tok, text, err := access.New(name, principal, scopes, time.Now(), time.Time{})
+	must(t, err)
+	return tok, text
+}
+
+// H-20: a route is closed unless it is known to be public, one that is added too.
+func TestEveryRouteIsClosed(t *testing.T) {
+	tok, text := madeToken(t, "ci", "alice")
+	ops, opsText := madeToken(t, "ops", "alice", access.Admin)
+	var reached atomic.Int32
+	h := testHandler(t, &reached, nil, tok, ops)
+	ask := func(method, path, text string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, path, nil)
+		r.Host = "localhost"
+		if text != "" {
+			r.Header.Set("Authorization", "Bearer "+text)
+		}
+		return answer(h, r)
+	}
+	public := []string{"/healthz", "/readyz", "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"}
+	routes := 0
+	must(t, chi.Walk(h.(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		want := http.StatusUnauthorized
+		if slices.Contains(public, route) {
+			want = http.StatusOK
+		}
+		if got := ask(method, route, "").Code; method != http.MethodConnect && got != want && (want != 200 || method == http.MethodGet) {
+			t.Errorf("%s %s without a token: %d, want %d", method, route, got, want)
+		}
+		routes++
+		return nil
+	}))
+	if routes < 10 || reached.Load() != 0 {
+		t.Errorf("%d routes, %d requests without a token reached the face", routes, reached.Load())
+	}
+	for _, c := range []struct {
+		route, text string
+		want        int
+	}{
+		{"POST /mcp", text, 200}, {"POST /mcp", opsText, 200}, {"GET /metrics", text, 403}, {"GET /metrics", opsText, 200},
+		{"GET /nothing", "", 401}, {"GET /nothing", text, 404}, {"POST /mcp", text[:40] + "_", 401},
+	} {
+		method, path, _ := strings.Cut(c.route, " ")
+		if got := ask(method, path, c.text).Code; got != c.want {
+			t.Errorf("%s with %.10s: %d, want %d", c.route, c.text, got, c.want)
+		}
+	}
+	busy := testHandler(t, &reached, fmt.Errorf("loading: 3 of 5 modules are known"), tok)
+	r := httptest.NewRequest("GET", "/readyz", nil)
+	r.Host = "localhost"
+	if w := answer(busy, r); w.Code != 503 || w.Body.String() != "loading\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+}
+
+// bearerOf is a client that sends a token with every request.
+type bearerOf string
+
+func (b bearerOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (s *served) clientOf(t *testing.T, version, text string) *client {
+	t.Helper()
+	return newTestClient(t, version, &sdk.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: &http.Client{Transport: bearerOf(text)}, MaxRetries: -1})
+}
+
+// says calls a tool and returns what it says.
+func (c *client) says(t *testing.T, name string) string {
+	t.Helper()
+	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: name})
+	if err != nil {
+		return err.Error()
+	}
+	raw, err := json.Marshal(res.StructuredContent)
+	must(t, err)
+	return string(raw)
+}
+
+// E3-15, H15: a client with a token keeps what it keeps under the token's principal, in both
+// eras, and neither tools, what they reach, nor the log see the token.
+func TestE3_15_TokensOfAClient(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(sayBack))
+	cfg, p := newTestConfig(t, nil)
+	log := &transcript{}
+	s := startServer(t, cfg, p, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer s.end(t)
+	defer upstream.Close()
+	texts := map[string]string{}
+	for name, principal := range map[string]string{"alice": "alice", "ci": "alice", "bob": "bob"} {
+		tok, text := madeToken(t, name, principal)
+		must(t, s.app.keys.Add(t.Context(), tok))
+		texts[name] = text
+	}
+	ask := func(name string, op abi.Op, body string) []byte {
+		return dialecttest.Module{
+			Tools:    []tool.Spec{dialecttest.Spec(name)},
+			Requests: tool.Requests{op.Capability(): []byte(`[{"reason":"It asks."}]`)},
+			Do:       []dialecttest.Step{dialecttest.Op(op, 1, body)},
+		}.Bytes()
+	}
+	// put writes only what is not there yet, so it says whether the principal has it.
+	s.drop(t, "put.wasm", ask("put", abi.OpKVSet, `{"key":"mine","value":"v","ifVersion":0}`))
+	s.drop(t, "reach.wasm", ask("reach", abi.OpHTTP, fmt.Sprintf(`{"method":"GET","url":%q}`, upstream.URL+"/")))
+	put, reaches := s.awaitModule(t, "put.wasm"), s.awaitModule(t, "reach.wasm")
+	s.decideAll(t, letting(reaches, reach(t, upstream.URL, "")), strings.Replace(letting(put, ""), "http: []", "kv: {}", 1))
+	s.awaitReadyModule(t, "put.wasm", "reach.wasm")
+
+	for _, version := range []string{"2025-11-25", "2026-07-28"} { // the first of a principal stores
+		anyone := &http.Client{Transport: &http.Transport{}}
+		_, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(),
+			&sdk.StreamableClientTransport{Endpoint: s.url + "/mcp", HTTPClient: anyone, MaxRetries: -1}, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		if err == nil {
+			t.Error("a client without a token came in")
+		}
+		for _, name := range []string{"alice", "ci", "bob"} {
+			c := s.clientOf(t, version, texts[name])
+			got := c.says(t, "put")
+			if first := version == "2025-11-25" && name != "ci"; strings.Contains(got, `"stored":true`) != first {
+				t.Errorf("%s, %s: %s", version, name, got)
+			}
+			if got := c.says(t, "reach"); !strings.Contains(got, `GET / for \"\"`) {
+				t.Errorf("%s, %s: upstream saw %s", version, name, got)
+			}
+			c.close(t)
+		}
+	}
+	for _, text := range texts {
+		if strings.Contains(log.String(), text[len(text)-26:]) {
+			t.Error("a token is in the log")
+		}
+	}
+	if strings.Contains(log.String(), "Bearer hutch_") {
+		t.Error("a header with a token is in the log")
+	}
+}
+
+// awaitReadyModule waits until modules serve.
+func (s *served) awaitReadyModule(t *testing.T, names ...string) {
+	t.Helper()
+	deadline := time.After(patientFor)
+	for tick := time.Tick(5 * time.Millisecond); ; {
+		left := slices.Clone(names)
+		for _, m := range s.app.modules.Modules() {
+			if m.Status == tool.Ready {
+				left = slices.DeleteFunc(left, func(name string) bool { return name == m.Name })
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick:
+		case <-deadline:
+			t.Fatalf("%q do not serve", left)
+		}
+	}
+}
+
+// newPair writes a certificate for localhost, and its key, and returns it.
+func newPair(t *testing.T, files tlsFiles, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "hutch"}, NotBefore: time.Unix(0, 0), NotAfter: time.Now().AddDate(20, 0, 0),
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	must(t, os.WriteFile(files.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(t, os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600))
+	cert, err := x509.ParseCertificate(der)
+	must(t, err)
+	return cert
+}
+
+func newFiles(t *testing.T) tlsFiles {
+	dir := t.TempDir()
+	return tlsFiles{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+}
+
+func TestServeOverTLS(t *testing.T) {
+	files := newFiles(t)
+	cert := newPair(t, files, 1)
+	s := startServe(t, func(cfg *Config) { cfg.TLS = files })
+	defer s.end(t)
+	if !strings.HasPrefix(s.url, "https://127.0.0.1:") {
+		t.Error(s.url)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	for most, ok := range map[uint16]bool{tls.VersionTLS13: true, tls.VersionTLS12: true, tls.VersionTLS11: false} {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS10, MaxVersion: most}}}
+		resp, err := client.Get(s.url + "/healthz")
+		if (err == nil) != ok {
+			t.Errorf("TLS up to %x: %v", most, err)
+		}
+		if err == nil {
+			must(t, resp.Body.Close())
+		}
+		client.CloseIdleConnections()
+	}
+	session := newTestClient(t, "2026-07-28", &sdk.StreamableClientTransport{
+		Endpoint: s.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}},
+	})
+	if _, err := session.ListTools(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	session.close(t)
+	if got := s.app.cfg.servedBy(t.Context()); got != s.url+"/mcp" {
+		t.Errorf("the owner says that it serves %s", got)
+	}
+}
+
+// A certificate that changes is read again, and a bad one leaves the one before.
+func TestCertificateIsReadAgain(t *testing.T) {
+	files := newFiles(t)
+	serial := func(c *certificate) int64 {
+		t.Helper()
+		got, err := c.get(nil)
+		must(t, err)
+		return got.Leaf.SerialNumber.Int64()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		newPair(t, files, 1)
+		log := &transcript{}
+		c, err := openCertificate(files, slog.New(slog.NewTextHandler(log, nil)))
+		must(t, err)
+		at := time.Now()
+		change := func(write func()) {
+			write()
+			at = at.Add(time.Hour) // as a clock that is coarse may not
+			must(t, os.Chtimes(files.Cert, at, at))
+			time.Sleep(certificateEvery)
+		}
+		change(func() { newPair(t, files, 2) })
+		if got := serial(c); got != 2 {
+			t.Errorf("certificate %d", got)
+		}
+		change(func() { must(t, os.WriteFile(files.Cert, []byte("half"), 0o600)) })
+		for range 3 {
+			if got := serial(c); got != 2 {
+				t.Errorf("certificate %d", got)
+			}
+			time.Sleep(certificateEvery)
+		}
+		if n := strings.Count(log.String(), "is no good"); n != 1 {
+			t.Errorf("told %d times: %s", n, log)
+		}
+		change(func() { newPair(t, files, 3) })
+		if got := serial(c); got != 3 {
+			t.Errorf("certificate %d", got)
+		}
+		change(func() { must(t, os.Remove(files.Key)) })
+		if got := serial(c); got != 3 {
+			t.Errorf("certificate %d", got)
+		}
+	})
+}
+
+func TestCertificatesThatAreNoGood(t *testing.T) {
+	for name, c := range map[string]struct {
+		break_ func(t *testing.T, f tlsFiles)
+		want   string
+	}{
+		"no certificate": {func(t *testing.T, f tlsFiles) { must(t, os.Remove(f.Cert)) }, "tls.cert \".*cert.pem\": no such file"},
+		"no key":         {func(t *testing.T, f tlsFiles) { must(t, os.Remove(f.Key)) }, "tls.key \".*key.pem\": no such file"},
+		"another key": {func(t *testing.T, f tlsFiles) {
+			cert, err := os.ReadFile(f.Cert)
+			must(t, err)
+			newPair(t, f, 2)
+			must(t, os.WriteFile(f.Cert, cert, 0o600))
+		}, "private key does not match"},
+		"too large":     {func(t *testing.T, f tlsFiles) { must(t, os.Truncate(f.Key, maxPEM+1)) }, "more than 1048576 bytes"},
+		"for everybody": {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Key, 0o644)) }, "everybody can read it (mode 0644)"},
+		"by everybody":  {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Cert, 0o666)) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if runtime.GOOS == "windows" && strings.HasSuffix(name, "everybody") {
+				t.Skip("modes say nothing here")
+			}
+			f := newFiles(t)
+			newPair(t, f, 1)
+			c.break_(t, f)
+			_, err := openCertificate(f, quiet)
+			want := strings.NewReplacer(`".*cert.pem"`, quoted(f.Cert), `".*key.pem"`, quoted(f.Key)).Replace(c.want)
+			if err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+	f := newFiles(t)
+	newPair(t, f, 1)
+	must(t, os.Chmod(f.Key, fs.FileMode(0o640)))
+	if _, err := openCertificate(f, quiet); err != nil {
+		t.Errorf("a key that a group can read: %v", err)
+	}
+}
+
+// H-20: others than this machine reach nothing without a token.
+func TestWithoutTokensNoStrangers(t *testing.T) {
+	cfg, p := newTestConfig(t, nil)
+	o, err := cfg.takeOver(t.Context())
+	must(t, err)
+	defer func() { must(t, o.Release()) }()
+	app, err := NewApp(cfg, p, quiet, true)
+	must(t, err)
+	defer func() { must(t, app.Close()) }()
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "[::ffff:10.0.0.1]:0", "192.0.2.1:0"} {
+		app.cfg.Addr = addr
+		l, err := app.listen(t.Context())
+		if err == nil {
+			t.Errorf("%s: listens at %s", addr, l.Addr())
+			must(t, l.Close())
+		} else if want := "not a loopback address, and without tokens"; !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	tok, text := madeToken(t, "ci", "alice")
+	must(t, app.keys.Add(t.Context(), tok))
+	app.cfg.Addr = "0.0.0.0:0"
+	l, err := app.listen(context.Background())
+	must(t, err)
+	must(t, l.Close())
+	// Closed for good: also if the token goes.
+	must(t, app.keys.Revoke(t.Context(), "ci"))
+	fresh, err := access.OpenKeys(t.Context(), app.db, nil)
+	must(t, err)
+	app.keys = fresh
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/mcp", nil)
+	r.Host = "localhost"
+	r.Header.Set("Authorization", "Bearer "+text)
+	app.door(&net.TCPAddr{IP: net.IPv4zero}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "in") })).ServeHTTP(w, r)
+	if w.Code != 401 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

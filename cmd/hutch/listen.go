@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/hutch-run/hutch/protocol/access"
+)
+
+// listen opens the one listener, and what it proves with who it is. Without a token only
+// this machine may reach it. A name may resolve to anything, so the address that came of
+// it is looked at again.
+func (a *App) listen(ctx context.Context) (net.Listener, error) {
+	cfg := a.cfg
+	host, _, err := net.SplitHostPort(cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if ip := net.ParseIP(host); !a.keys.Needed() && (host == "" || ip != nil && !ip.IsLoopback()) {
+		return nil, cfg.withoutTokens("")
+	}
+	if a.certificate, err = openCertificate(cfg.TLS, a.log); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", cfg.Addr)
+	if err != nil {
+		if hutchServes(ctx, cfg.Addr) {
+			err = fmt.Errorf("hutch already serves at http://%s/mcp", cfg.Addr)
+		}
+		return nil, hinted(err, "stop what listens there, or use another address with --addr HOST:PORT")
+	}
+	if !a.keys.Needed() && !isLoopback(l.Addr()) {
+		return nil, errors.Join(cfg.withoutTokens(", resolved to "+l.Addr().String()), l.Close())
+	}
+	return l, nil
+}
+
+// withoutTokens refuses to listen where others reach us.
+func (cfg Config) withoutTokens(resolved string) error {
+	place := cmp.Or(cfg.given[flagAddr].place(flagAddr), flagAddr)
+	return usagef("%s: %s%s: not a loopback address, and without tokens anyone who reaches it could call every tool", place, quoted(cfg.Addr), resolved).
+		withHint("make the first token with \"hutch tokens create NAME%s\", or listen on 127.0.0.1", cfg.stateFlag())
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// door is what stands before everything that is served at an address.
+func (a *App) door(addr net.Addr) *access.Door {
+	hosts := a.cfg.Hosts
+	if host, _, err := net.SplitHostPort(a.cfg.Addr); err == nil {
+		hosts = append([]string{host}, hosts...)
+	}
+	return access.NewDoor(a.keys, access.Options{
+		Closed: !isLoopback(addr), Hosts: hosts, Origins: a.cfg.Origins, URL: a.cfg.URL,
+		Public: []string{"/healthz", "/readyz"}, Resources: []string{"/mcp"},
+		Refused: func(why string) { a.metrics.turnedAway.WithLabelValues(why).Inc() }, Logger: a.log,
+	})
+}
+
+func schemeOf(tls bool) string {
+	if tls {
+		return "https://"
+	}
+	return "http://"
+}
+
+// base is the address that the listener at addr is reached by.
+func (a *App) base(addr net.Addr) string {
+	if a.cfg.URL != "" {
+		return a.cfg.URL
+	}
+	return schemeOf(a.certificate != nil) + addr.String()
+}
