@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 )
@@ -101,7 +102,7 @@ func (d *Door) letIn(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	text, err := bearer(r.Header)
 	takeOff(r.Header)
 	if !d.Closed() {
-		next.ServeHTTP(w, r.WithContext(With(r.Context(), Anyone())))
+		d.pass(w, r, next, Anyone(), time.Time{}, d.keys.open)
 		return
 	}
 	if r.URL.RawPath == "" && slices.Contains(d.public, r.URL.Path) {
@@ -116,23 +117,21 @@ func (d *Door) letIn(w http.ResponseWriter, r *http.Request, next http.Handler) 
 		d.turnAway(w, r, err)
 		return
 	}
-	ctx, leave := k.visit(r.Context())
-	defer leave()
-	next.ServeHTTP(w, r.WithContext(ctx))
+	d.pass(w, r, next, Identity{Principal: k.Principal, Token: k.Name, scopes: k.Scopes}, k.Expires, k.gone)
 }
 
-// visit is the context of a request that came with the key. It ends with the key: what is
-// revoked ends the streams that were opened with it.
-func (k key) visit(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = With(ctx, Identity{Principal: k.Principal, Token: k.Name, scopes: k.Scopes})
-	var end context.CancelFunc
-	if k.Expires.IsZero() {
-		ctx, end = context.WithCancel(ctx)
-	} else {
-		ctx, end = context.WithDeadline(ctx, k.Expires)
+// pass lets a request in for as long as what lets it in is good: one without a token until
+// there is the first one, others until theirs is revoked or expires. Streams end with it.
+func (d *Door) pass(w http.ResponseWriter, r *http.Request, next http.Handler, who Identity, expires time.Time, good context.Context) {
+	ctx, end := context.WithCancel(With(r.Context(), who))
+	defer end()
+	if !expires.IsZero() {
+		var due context.CancelFunc
+		ctx, due = context.WithDeadline(ctx, expires)
+		defer due()
 	}
-	unhook := context.AfterFunc(k.gone, end)
-	return ctx, func() { unhook(); end() }
+	defer context.AfterFunc(good, end)()
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // turnAway answers a request without a token that is good.

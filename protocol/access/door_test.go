@@ -280,6 +280,27 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 	})
 }
 
+// What was let in without a token is cut off when there is the first one.
+func TestStreamsEndWithTheOpenDoor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := openKeys(t)
+		d := access.NewDoor(keys, access.Options{})
+		done := make(chan struct{})
+		r := httptest.NewRequest("GET", "/stream", nil)
+		r.Host = "localhost"
+		go d.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			close(done)
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		synctest.Wait()
+		tok, _ := newToken(t, "ci", "alice")
+		if err := keys.Add(t.Context(), tok); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+	})
+}
+
 // H01, H02: names that could have been rebound, and pages of others.
 func TestH01_H02_HostsAndOrigins(t *testing.T) {
 	o := access.Options{

@@ -31,7 +31,7 @@ func FuzzBearer(f *testing.F) {
 		if err == nil && (two || !strings.HasSuffix(first, found) || !isToken68(found) || len(first) > maxHeader) {
 			t.Errorf("%q was found in %q", found, h)
 		}
-		k := &Keys{now: time.Now, byID: map[string]key{}, ever: true}
+		k := newKeys(nil, time.Now)
 		k.take(good)
 		r := httptest.NewRequest("POST", "/mcp", nil)
 		r.Host, r.Header = "localhost", h
@@ -66,7 +66,7 @@ func TestHashesAreOfOneLength(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Keys{now: time.Now, byID: map[string]key{}}
+	k := newKeys(nil, time.Now)
 	k.take(tok)
 	// A hash of zeroes is what an unknown id is compared with: it must not be good.
 	zero := tok

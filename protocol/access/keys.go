@@ -34,7 +34,9 @@ type Keys struct {
 
 	mu   sync.RWMutex
 	byID map[string]key
-	ever bool // there was a token since the keys were opened
+	// open ends when there is the first token since the keys were opened.
+	open  context.Context
+	close context.CancelFunc
 }
 
 // A key is a token that opens the door, until gone ends.
@@ -53,28 +55,31 @@ func OpenKeys(ctx context.Context, s Store, now func() time.Time) (*Keys, error)
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
 	}
-	k := &Keys{store: s, now: now, byID: map[string]key{}}
+	k := newKeys(s, now)
 	for _, t := range all {
 		k.take(t)
 	}
 	return k, nil
 }
 
-// take lets a token open the door.
+func newKeys(s Store, now func() time.Time) *Keys {
+	k := &Keys{store: s, now: now, byID: map[string]key{}}
+	k.open, k.close = context.WithCancel(context.Background())
+	return k
+}
+
+// take lets a token open the door, and shuts it for everybody else.
 func (k *Keys) take(t Token) {
 	gone, end := context.WithCancel(context.Background())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.byID[t.ID], k.ever = key{t, gone, end}, true
+	k.byID[t.ID] = key{t, gone, end}
+	k.close()
 }
 
 // Needed reports whether there is a token, or was one: nothing opens a door again that was
 // closed, but a start without tokens. One that has expired counts.
-func (k *Keys) Needed() bool {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.ever
-}
+func (k *Keys) Needed() bool { return k.open.Err() != nil }
 
 // Len returns how many tokens there are.
 func (k *Keys) Len() int {
