@@ -304,12 +304,12 @@ func TestStreamsEndWithTheOpenDoor(t *testing.T) {
 // H01, H02: names that could have been rebound, and pages of others.
 func TestH01_H02_HostsAndOrigins(t *testing.T) {
 	o := access.Options{
-		Hosts: []string{"hutch.example.org", "203.0.113.5", "::ffff:127.0.0.2"}, Origins: []string{"https://app.example.org"}, URL: "https://public.example.org",
+		Hosts: []string{"hutch.example.org", "kiwi.example.org", "203.0.113.5", "::ffff:127.0.0.2"}, Origins: []string{"https://app.example.org"}, URL: "https://public.example.org",
 	}
 	d := access.NewDoor(openKeys(t), o)
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:8420": 200, "localhost:1": 200, "127.0.0.1:8420": 200, "[::1]:8420": 200, "[0:0:0:0:0:0:0:1]": 200, "::1": 200,
-		"hutch.example.org": 200, "Hutch.Example.org:443": 200, "public.example.org": 200, "203.0.113.5:8420": 200, "127.0.0.2:8420": 200,
+		"kiwi.example.org": 200, "\u212aiwi.example.org": 403, "hutch.example.org": 200, "Hutch.Example.org:443": 200, "public.example.org": 200, "203.0.113.5:8420": 200, "127.0.0.2:8420": 200,
 		"evil.test": 403, "localhost.": 403, "hutch.example.org.": 403, "sub.hutch.example.org": 403, "example.org": 403, "localhost:": 403, "localhost:65536": 403,
 		"localhost:http": 403, "localhost:1:1": 403, "[::1": 403, "[::1%25lo]:8420": 403, "[localhost]": 403, "loCalho\u017ft": 403, "127.1": 403, "0177.0.0.1": 403,
 		"[::ffff:127.0.0.1]": 403, "": 403, ":8420": 403, "localhost@evil.test": 403, "192.0.2.1": 403,
@@ -333,8 +333,10 @@ func TestH01_H02_HostsAndOrigins(t *testing.T) {
 			t.Errorf("origin %q: %d, want %d", origin, got, want)
 		}
 	}
-	if got := ask(d, "GET /mcp", "Origin: https://app.example.org", "Origin: https://app.example.org").Code; got != 403 {
-		t.Errorf("two origins: %d", got)
+	for _, first := range []string{"https://app.example.org", "http://localhost:8420"} {
+		if got := ask(d, "GET /mcp", "Origin: "+first, "Origin: "+first).Code; got != 403 {
+			t.Errorf("two origins: %d", got)
+		}
 	}
 	if got := ask(d, "GET /mcp", "Origin: https://localhost:8420", "TLS: yes").Code; got != 200 {
 		t.Errorf("our own page over TLS: %d", got)
