@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"log/slog"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -92,8 +91,6 @@ type Options struct {
 	NewID func() string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Logger takes what no caller can be told; nil drops it.
-	Logger *slog.Logger
 }
 
 // Price is what a million tokens cost, in any currency. Of the input those are cached
@@ -141,9 +138,6 @@ func New(m Model, t Tools, o Options) (*Agent, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	return &Agent{model: m, tools: t, o: o, polling: setOf(o.Polling), state: setOf(o.StateTools)}, nil
 }
 
@@ -182,7 +176,7 @@ type Outcome struct {
 // Run runs one turn, until an answer or until ctx ends. What it returns besides the
 // context's error is a [event.Failure] or an error of t.
 func (a *Agent) Run(ctx context.Context, t Turn, in Input) (Outcome, error) {
-	r := &run{a: a, Turn: t, in: in, state: in.State, counts: map[string]repeat{}, asks: map[string]bool{}}
+	r := &run{a: a, Turn: t, in: in, state: in.State, counts: map[string]repeat{}, asks: map[string]bool{}, denied: map[string]bool{}}
 	out, err := r.all(ctx)
 	if err != nil && ctx.Err() != nil {
 		return Outcome{}, ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -155,6 +156,7 @@ type bench struct {
 	model *model
 	tools *tools
 	store *sessiontest.Memory
+	sql   session.Store // instead of store
 	o     agent.Options
 	so    session.Options
 	keep  *session.Keeper
@@ -192,7 +194,11 @@ func (b *bench) submit(run, said string, in agent.Input, client ...chat.Message)
 		b.t.Fatal(err)
 	}
 	if b.keep == nil {
-		if b.keep, err = session.Open(context.Background(), b.store, b.so); err != nil {
+		var kept session.Store = b.store
+		if b.sql != nil {
+			kept = b.sql
+		}
+		if b.keep, err = session.Open(context.Background(), kept, b.so); err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -368,6 +374,12 @@ func TestE3_10_RoundsAreBounded(t *testing.T) {
 			t.Errorf("the last call has no result:\n%s", b.history())
 		}
 	}
+	b := newBench(t, calls("c1 get {}"), calls("c2 confirm {}", "c3 get {}"))
+	b.o.MaxToolRounds = 1
+	b.run("r", "hi", agent.Input{Functions: []event.Tool{{Name: "confirm"}}})
+	if h := b.history(); strings.Contains(h, ":c2:result") || !strings.Contains(h, ":c3:result") {
+		t.Errorf("a call of the client has a result, or one of the server has none:\n%s", h)
+	}
 	if _, err := agent.New(&model{}, &tools{}, agent.Options{MaxToolRounds: 65}); err == nil {
 		t.Error("65 rounds are allowed")
 	}
@@ -376,7 +388,7 @@ func TestE3_10_RoundsAreBounded(t *testing.T) {
 // S3-053: what options may be.
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []agent.Options{
-		{MaxToolRounds: -1}, {MaxAnswer: -1}, {MaxTokens: -1}, {MaxCost: -1}, {MaxCost: 1}, {ResultBytes: -1}, {Parallel: -1},
+		{MaxToolRounds: -1}, {MaxAnswer: -1}, {MaxTokens: -1}, {MaxCost: -1}, {MaxCost: 1}, {MaxCost: math.NaN()}, {ResultBytes: -1}, {Parallel: -1},
 		{Repeats: -1}, {AskFor: -time.Second}, {Price: agent.Price{Input: -1}}, {Price: agent.Price{Output: -1}}, {Price: agent.Price{CachedInput: -1}},
 	} {
 		if _, err := agent.New(&model{}, &tools{}, o); err == nil {

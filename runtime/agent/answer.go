@@ -54,8 +54,6 @@ func (r *run) ask(ctx context.Context) (*answer, error) {
 				r.spent.guess(req, ans, r.a.o.Price)
 			}
 			return ans, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
 		case n == mostNarrower || ans.bytes > 0 || !isTooLong(err) || !r.narrow():
 			return nil, streamFailed(err)
 		}
@@ -197,6 +195,9 @@ func (r *run) takeCall(ans *answer, d chat.CallDelta) error {
 		if d.Name == "" || len(d.Name) > mostCallName || !utf8.ValidString(d.Name) {
 			return fmt.Errorf("%w: a call of a tool without a name, or with one of more than %d bytes", chat.ErrMalformed, mostCallName)
 		}
+		if len(ans.calls) == mostCalls {
+			return fmt.Errorf("%w: more than %d calls of tools at once", chat.ErrLimit, mostCalls)
+		}
 		if err := r.close(ans); err != nil {
 			return err
 		}
@@ -222,8 +223,10 @@ func (a *answer) call(index int) *call {
 	return nil
 }
 
-// The longest name of a call, and the longest id: results have ids that are made of it.
+// How many calls one answer may have, the longest name of one, and the longest id:
+// results have ids that are made of it.
 const (
+	mostCalls    = 128
 	mostCallName = 256
 	mostCallID   = 128
 )
@@ -252,11 +255,10 @@ func (r *run) end(ans *answer) error {
 	if err := r.close(ans); err != nil {
 		return err
 	}
-	for i, c := range ans.calls {
+	for _, c := range ans.calls {
 		c.Function.Arguments = c.raw.String()
-		last := i == len(ans.calls)-1
-		c.cut = last && ans.stop == chat.StopLength && !isObject([]byte(c.Function.Arguments))
-		if strings.TrimSpace(c.Function.Arguments) == "" && !c.cut {
+		c.cut = ans.stop == chat.StopLength && !isObject([]byte(c.Function.Arguments))
+		if strings.TrimSpace(c.Function.Arguments) == "" {
 			c.Function.Arguments = "{}"
 			if err := r.send(event.ToolCallArgs{ToolCallID: c.ID, Delta: "{}"}); err != nil {
 				return err

@@ -176,8 +176,10 @@ func (r *run) obey(ctx context.Context, parent string, c *call, v verdict, paylo
 			c.asked = nil
 		}
 	case expired:
+		r.denied[c.key()] = true
 		c.result = notRun("denied", "nobody allowed it in time", "do not try again; go on without it, or tell the person")
 	default:
+		r.denied[c.key()] = true
 		c.result = denial(payload)
 	}
 	return r.settle(ctx, parent, []*call{c})
@@ -187,11 +189,8 @@ func (r *run) obey(ctx context.Context, parent string, c *call, v verdict, paylo
 // they answered is part of it.
 func denial(payload json.RawMessage) string {
 	text := notRun("denied", "a person was asked and did not allow it", "do not try again; go on without it, or ask the person what they want")
-	if len(payload) == 0 || !json.Valid(payload) {
-		return text
-	}
-	const mostPayload = 4 << 10
-	if len(payload) > mostPayload {
+	const most = 4 << 10
+	if len(payload) > most || !json.Valid(payload) {
 		return text
 	}
 	return strings.TrimSuffix(text, "}") + `,"response":` + string(payload) + "}"

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/agent"
+	"github.com/hutch-run/hutch/runtime/session"
 )
 
 func answered(id, payload string) event.Resume {
@@ -48,6 +51,8 @@ func TestE3_22_Approvals(t *testing.T) {
 		{"denied", "", []event.Resume{answered("m1:c1:ask", `{"approved":false,"why":"mine"}`)}, "m1:c1:result = " + no + `,"response":{"approved":false,"why":"mine"}}` + "\n+round 1\nm2 says ok\n-round 1\nEND success", ""},
 		{"cancelled", "", []event.Resume{answered("m1:c1:ask", "")}, "m1:c1:result = " + no + "}\n+round 1\nm2 says ok\n-round 1\nEND success", ""},
 		{"both", "", []event.Resume{answered("m1:c1:ask", `{"approved":true}`), answered("m1:c1:ask", "")}, "m1:c1:result = " + no + "}\n+round 1\nm2 says ok\n-round 1\nEND success", ""},
+		{"both, the other way round", "", []event.Resume{answered("m1:c1:ask", ""), answered("m1:c1:ask", `{"approved":true}`)}, "m1:c1:result = " + no + "}\n+round 1\nm2 says ok\n-round 1\nEND success", ""},
+		{"denied at length", "", []event.Resume{answered("m1:c1:ask", `{"approved":false,"why":"`+strings.Repeat("x", 4<<10)+`"}`)}, "m1:c1:result = " + no + "}\n+round 1\nm2 says ok\n-round 1\nEND success", ""},
 		{"not answered", "well", nil, theQuestion, ""},
 		{"another one answered", "", []event.Resume{answered("other", `{"approved":true}`)}, `hutch.warning {"code":"resume_unknown","message":"nothing waits for an answer to \"other\": it is ignored"}` + "\n" + theQuestion, ""},
 		{"no answer", "", []event.Resume{answered("m1:c1:ask", `{"approved":"yes"}`)}, `hutch.warning {"code":"resume_payload","message":"the answer to \"m1:c1:ask\" is not {\"approved\": true} or {\"approved\": false}"}` + "\n" + theQuestion, ""},
@@ -89,10 +94,10 @@ func TestE3_22_AskedAgain(t *testing.T) {
 }
 
 func TestE3_22_QuestionsExpire(t *testing.T) {
-	b := askedBench(t, text("ok"))
+	b := askedBench(t, calls(`c2 rm {"path":"x"}`), text("ok"))
 	b.o.Now = func() time.Time { return time.Now().Add(24 * time.Hour) }
 	out := b.turn("r2", "", resumed(answered("m1:c1:ask", `{"approved":true}`)))
-	if !strings.Contains(out, `"message":"not carried out: nobody allowed it in time"`) || strings.Contains(b.made(), "!") {
+	if !strings.Contains(out, `"message":"not carried out: nobody allowed it in time"`) || !strings.Contains(out, "has just not allowed this very call") || strings.Contains(b.made(), "!") {
 		t.Errorf("called %v and\n%s", b.tools.made, out)
 	}
 }
@@ -129,6 +134,15 @@ func TestE3_22_ThePolicyHasChanged(t *testing.T) {
 	}
 }
 
+// Nobody is asked again about what they have just denied.
+func TestDeniedCallsAreNotAskedAbout(t *testing.T) {
+	b := askedBench(t, calls(`c2 rm { "path" : "x" }`), calls(`c3 rm {"path":"y"}`))
+	out := b.turn("r2", "", resumed(answered("m1:c1:ask", `{"approved":false}`)))
+	if !strings.Contains(out, `m2:c2:result = {"error":{"code":"denied","message":"not carried out: a person has just not allowed this very call"`) || !strings.HasSuffix(out, `END interrupt m3:c3:ask Allow rm with {"path":"y"}?`) {
+		t.Error(out)
+	}
+}
+
 // What a question shows hides nothing, and stands in one line.
 func TestQuestionsShowEverything(t *testing.T) {
 	b := newBench(t, calls("c1 rm {\"path\":\"a\u202eb\u200b\",\n\"n\":1}"))
@@ -141,6 +155,44 @@ func TestQuestionsShowEverything(t *testing.T) {
 	}
 }
 
+// What is too long to be shown is cut, and says so; what the policy asks is shown as it
+// is, in one line.
+func TestQuestionsAreBounded(t *testing.T) {
+	b := newBench(t, calls("c1 r\u200bm {\"path\":\""+strings.Repeat("x", 3000)+"\"}", "c2 own {}"))
+	b.tools.have["r\u200bm"] = asks("removed")
+	b.tools.have["own"] = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{}, &tool.AskError{Tool: c.Name, Question: "Send it\nto all?" + strings.Repeat("!", 3000)}
+	}
+	b.model.rounds = append(b.model.rounds, calls("c3 own {}"))
+	events := b.run("r1", "hi", agent.Input{})
+	i := events[len(events)-1].(event.RunFinished).Outcome.Interrupts[0]
+	want(t, "question", i.Message, `Allow r\u200bm with {"path":"`+strings.Repeat("x", 1991)+"… (1011 bytes more)?")
+	b.run("r2", "", resumed(answered(i.ID, "")))
+	thread, err := b.store.Thread(t.Context(), session.Ref{Owner: "ann", ID: "t"})
+	if err != nil || len(thread.Waiting.Person) != 1 {
+		t.Fatalf("%+v, %v", thread.Waiting, err)
+	}
+	want(t, "question", thread.Waiting.Person[0].Message, `Send it\u000ato all?`+strings.Repeat("!", 1985)+"… (1015 bytes more)")
+}
+
+// A payload that is no JSON is no part of what the model reads.
+func TestDenialsStayJSON(t *testing.T) {
+	b := newBench(t, text("ok"))
+	a, err := agent.New(b.model, b.tools, b.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := &fakeTurn{}
+	open := event.Interrupt{ID: "i", Reason: "tool_call", ToolCallID: "c1", Metadata: json.RawMessage(`{"tool":"put","arguments":"{}","message":"m"}`)}
+	no := event.Resume{InterruptID: "i", Status: event.ResumeCancelled, Payload: json.RawMessage(`{"why":`)}
+	if _, err := a.Run(t.Context(), turn, agent.Input{Open: []event.Interrupt{open}, Resume: []event.Resume{no}}); err != nil {
+		t.Fatal(err)
+	}
+	if text := turn.messages[0].Content.String(); !json.Valid([]byte(text)) || turn.commits == 0 {
+		t.Errorf("%d commits, and the model reads %s", turn.commits, text)
+	}
+}
+
 // A question that is no call of ours is closed, and nothing happens.
 func TestQuestionsOfOthers(t *testing.T) {
 	b := newBench(t, text("ok"))
@@ -148,6 +200,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 		{ID: "i", Reason: "other", ToolCallID: "c1", Metadata: json.RawMessage(`{"tool":"put","arguments":"{}","message":"m"}`)},
 		{ID: "i", Reason: "tool_call", Metadata: json.RawMessage(`{"tool":"put","arguments":"{}","message":"m"}`)},
 		{ID: "i", Reason: "tool_call", ToolCallID: "c1", Metadata: json.RawMessage(`{}`)},
+		{ID: "i", Reason: "tool_call", ToolCallID: "c1", Metadata: json.RawMessage(`{"tool":"put","arguments":"{}"}`)},
 		{ID: "i", Reason: "tool_call", ToolCallID: "c1"},
 	} {
 		b.model.rounds = []says{text("ok")}

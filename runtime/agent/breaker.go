@@ -18,11 +18,13 @@ type note struct{ result, text string }
 // breaks counts a call, and returns what the model is told instead of its result if it
 // is one too many.
 func (r *run) breaks(c *call) (refusal string) {
-	name := c.Function.Name
-	if r.a.polling[name] {
+	name, key := c.Function.Name, c.key()
+	switch {
+	case r.denied[key]:
+		return notRun("denied", "a person has just not allowed this very call", "go on without it, or ask the person what they want")
+	case r.a.polling[name]:
 		return ""
 	}
-	key := name + "\x00" + canonical(c.args)
 	seen := r.counts[key]
 	seen.n, seen.reads = seen.n+1, r.offer.readsOnly(name)
 	r.counts[key] = seen
@@ -43,6 +45,9 @@ func (r *run) changed() {
 		}
 	}
 }
+
+// key is the same for calls that say the same.
+func (c *call) key() string { return c.Function.Name + "\x00" + canonical(c.args) }
 
 // canonical is arguments in the form that all have which say the same.
 func canonical(args json.RawMessage) string {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hutch-run/hutch/protocol/chat"
 )
@@ -42,7 +43,7 @@ func (s *spent) answer(o Options) int {
 	if o.MaxTokens == 0 {
 		return o.MaxAnswer
 	}
-	left := int(max(o.MaxTokens-s.tokens, 1))
+	left := int(min(max(o.MaxTokens-s.tokens, 1), math.MaxInt32))
 	if o.MaxAnswer == 0 {
 		return left
 	}

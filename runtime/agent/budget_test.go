@@ -42,6 +42,15 @@ func TestE3_23_RunsAreBoundedInWhatTheyCost(t *testing.T) {
 	}
 }
 
+// A provider that says that more was cached than there was gives nothing back.
+func TestNothingCostsLessThanNothing(t *testing.T) {
+	b := newBench(t, costing(chat.Usage{InputTokens: 100, CachedInputTokens: 400, OutputTokens: 100}, callDeltas(`c put {}`)...))
+	b.o.MaxCost, b.o.Price = 0.0001, agent.Price{Input: 2, Output: 2}
+	if out := b.turn("r", "hi", agent.Input{}); !strings.HasSuffix(out, "ERROR cost_limit: the run cost 0.0002, at most 0.0001: ask for less at a time") {
+		t.Error(out)
+	}
+}
+
 // An answer that is there is given, whatever it cost; the next one is bounded by what is
 // left.
 func TestAnswersAreBoundedByWhatIsLeft(t *testing.T) {

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -81,8 +82,50 @@ func TestE3_11_FailuresOfHutchEndTheRun(t *testing.T) {
 				if !strings.HasSuffix(out, tt.want) || strings.Contains(out, "secret") || strings.Contains(out, "reached") {
 					t.Errorf("got\n%s", out)
 				}
+				if tt.want[6:8] == "in" && name == "put" && len(b.tools.made) != 1 {
+					t.Errorf("called %v", b.tools.made)
+				}
 			})
 		}
+	}
+}
+
+// What ends the run ends the calls that are made at the same time.
+func TestAFailureEndsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, calls("c1 getslow {}", "c2 get {}"))
+		b.tools.have["getslow"], b.tools.have["get"] = (&gate{}).tool(time.Minute), breaks(errors.New("secret"))
+		began := time.Now()
+		out := b.turn("r", "hi", agent.Input{})
+		if took := time.Since(began); took != 0 || !strings.HasSuffix(out, "ERROR internal: a tool failed inside hutch: its log says why") {
+			t.Errorf("after %s\n%s", took, out)
+		}
+		b.restart()
+	})
+}
+
+// A run whose context has ended says so and nothing else: it asks no model, and carries
+// out nothing.
+func TestContextsThatHaveEnded(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	fails := func(_ context.Context, _ chat.Request, yield func(chat.Delta, error) bool) {
+		stop()
+		yield(chat.Delta{}, chat.ErrUnavailable)
+	}
+	b := newBench(t, fails, text("no"))
+	a, err := agent.New(b.model, b.tools, b.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := resumed(answered("i", `{"approved":true}`))
+	allowed.Open = []event.Interrupt{{ID: "i", Reason: "tool_call", ToolCallID: "c1", Metadata: json.RawMessage(`{"tool":"put","arguments":"{}","message":"m"}`)}}
+	for _, in := range []agent.Input{{}, {}, allowed} {
+		if _, err := a.Run(ctx, &fakeTurn{}, in); err != context.Canceled { //nolint:errorlint // it is not to be wrapped in what came of the cancellation
+			t.Errorf("got %v", err)
+		}
+	}
+	if len(b.model.asked) != 1 || len(b.tools.made) > 0 {
+		t.Errorf("asked %d times, called %v", len(b.model.asked), b.tools.made)
 	}
 }
 
@@ -171,7 +214,8 @@ func TestC_38_CancelEndsToolsAndModel(t *testing.T) {
 		rounds []says
 		want   string
 	}{
-		{"tools in a row", []says{calls(`c0 put {}`, `c1 slow {}`, `c2 put {}`), text("no")}, "m1:c0:result tool: done"},
+		{"tools in a row", []says{calls(`c0 put {}`, `c1 slow {}`, `c2 put {"not":"reached"}`), text("no")}, "m1:c0:result tool: done"},
+		{"with a question", []says{calls(`c0 rm {}`, `c1 getslow {}`), text("no")}, "m1 assistant [c0 rm {}] [c1 getslow {}]"},
 		{"tools at once", []says{calls(`c0 get {}`, `c1 getslow {}`, `c2 get {}`), text("no")}, "m1:c2:result tool: got"},
 		{"the model", []says{calls(`c0 put {}`), hangs}, "m2 assistant incomplete: I beg"},
 		{"a model that does not listen", []says{calls(`c0 put {}`), endless}, "m2 assistant incomplete: on "},
@@ -179,6 +223,7 @@ func TestC_38_CancelEndsToolsAndModel(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, tt.rounds...)
+				b.tools.have["rm"] = asks("removed")
 				g := &gate{}
 				b.tools.have["slow"], b.tools.have["getslow"] = g.tool(time.Hour), g.tool(time.Hour)
 				s := b.submit("r", "hi", agent.Input{})
@@ -206,7 +251,10 @@ func TestC_38_CancelEndsToolsAndModel(t *testing.T) {
 						t.Errorf("ended with %+v", last)
 					}
 				}
-				if !strings.Contains(b.history(), tt.want) || strings.Contains(b.history(), "no") {
+				if strings.Contains(b.made(), "reached") {
+					t.Errorf("called %v", b.tools.made)
+				}
+				if !strings.Contains(b.history(), tt.want) || strings.HasSuffix(b.history(), "no") {
 					t.Errorf("kept is\n%s", b.history())
 				}
 				b.restart()
@@ -276,6 +324,29 @@ func TestE3_12_WhatIsNoLoop(t *testing.T) {
 		b.model.rounds = append(b.model.rounds, text("ok"))
 		b.turn("r", "hi", agent.Input{})
 		if len(b.tools.made) != 12 {
+			t.Errorf("called %v", b.tools.made)
+		}
+	})
+	t.Run("but after changes that failed", func(t *testing.T) {
+		b := newBench(t)
+		for i := range 6 {
+			b.model.rounds = append(b.model.rounds, calls(`c get {}`), calls(fmt.Sprintf(`c put {"n":%d}`, i)))
+		}
+		b.model.rounds = append(b.model.rounds, text("ok"))
+		b.tools.have["put"] = breaks(tool.ErrFailed)
+		b.turn("r", "hi", agent.Input{})
+		if got := strings.Count(b.made(), "get"); got != 3 {
+			t.Errorf("called %v", b.tools.made)
+		}
+	})
+	t.Run("numbers that differ", func(t *testing.T) {
+		b := newBench(t)
+		for i := range 6 {
+			b.model.rounds = append(b.model.rounds, calls(fmt.Sprintf(`c get {"n":9007199254740993%d}`, i)))
+		}
+		b.model.rounds = append(b.model.rounds, text("ok"))
+		b.turn("r", "hi", agent.Input{})
+		if len(b.tools.made) != 6 {
 			t.Errorf("called %v", b.tools.made)
 		}
 	})

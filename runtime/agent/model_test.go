@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,9 @@ func TestE3_13_HowModelsEnd(t *testing.T) {
 		{"no end", []says{deltas(part)}, "-round 1\nERROR answer_cut: the answer was cut off: the model ended it without saying so", "m1 assistant incomplete: part"},
 		{"cut in a call", []says{deltas(callDeltas(`c put {"n":1}`)[0])}, "-round 1\nERROR answer_cut: the answer was cut off: the model ended it without saying so", "user: hi"},
 		{"no name", []says{deltas(callDeltas("c  {}")...)}, "-round 1\nERROR model_malformed: not an answer: a call of a tool without a name, or with one of more than 256 bytes", "user: hi"},
+		{"too long a name", []says{calls("c " + strings.Repeat("n", 257) + " {}")}, "ERROR model_malformed: not an answer: a call of a tool without a name, or with one of more than 256 bytes", "user: hi"},
+		{"a name that is no text", []says{calls("c n\xff {}")}, "ERROR model_malformed: not an answer: a call of a tool without a name, or with one of more than 256 bytes", "user: hi"},
+		{"too many calls", []says{calls(slices.Repeat([]string{" put {}"}, 129)...)}, "ERROR answer_too_large: the answer is too large: more than 128 calls of tools at once", "user: hi"},
 		{"refused", []says{fails(fmt.Errorf("%w: no key", chat.ErrRefused))}, "ERROR model_refused: refused by the provider: no key", "user: hi"},
 		{"unavailable", []says{fails(chat.ErrUnavailable)}, "ERROR model_unavailable: the provider is unavailable", "user: hi"},
 		{"timeout", []says{fails(chat.ErrTimeout)}, "ERROR model_timeout: the model took too long", "user: hi"},
@@ -74,7 +78,7 @@ func TestCallsThatAreCut(t *testing.T) {
 
 // E3-7: each call has an id of its own, whatever the model calls it.
 func TestE3_07_IdsOfCalls(t *testing.T) {
-	b := newBench(t, calls("c put {\"n\":1}", " put {\"n\":2}", "c put {\"n\":3}", strings.Repeat("i", 129)+" put {\"n\":4}", "a\x00b put {\"n\":5}"), calls("c put {\"n\":6}"), text("ok"), calls("c put {}"), text("ok"))
+	b := newBench(t, calls("c put {\"n\":1}", " put {\"n\":2}", "c put {\"n\":3}", strings.Repeat("i", 129)+" put {\"n\":4}", "a\x00b put {\"n\":5}", "a\xffb put {\"n\":7}"), calls("c put {\"n\":6}"), text("ok"), calls("c put {}"), text("ok"))
 	b.turn("r1", "hi", agent.Input{})
 	b.turn("r2", "again", agent.Input{})
 	var ids []string
@@ -83,7 +87,7 @@ func TestE3_07_IdsOfCalls(t *testing.T) {
 			ids = append(ids, id)
 		}
 	}
-	want(t, "results", strings.Join(ids, " "), "m1:c m1:m1-2 m1:m1-3 m1:m1-4 m1:m1-5 m2:m2-1 m4:m4-1")
+	want(t, "results", strings.Join(ids, " "), "m1:c m1:m1-2 m1:m1-3 m1:m1-4 m1:m1-5 m1:m1-6 m2:m2-1 m4:m4-1")
 }
 
 // Pieces of calls may come in any order, and text between them.
@@ -107,14 +111,14 @@ func TestE3_13_ContextOverflow(t *testing.T) {
 		}
 		text("ok")(context.Background(), r, yield)
 	}
-	b := newBench(t, times(40, narrow)...)
+	b := newBench(t, times(80, narrow)...)
 	most = 100
-	for i := range 10 {
+	for i := range 40 {
 		b.turn(fmt.Sprintf("r%d", i), "hi", agent.Input{})
 	}
 	most = 5
 	out := b.turn("last", "hi", agent.Input{})
-	if strings.Count(out, `"code":"history_cut"`) != 2 || !strings.HasSuffix(out, "END success") {
+	if strings.Count(out, `"code":"history_cut"`) != 4 || !strings.HasSuffix(out, "END success") {
 		t.Error(out)
 	}
 	if first := b.model.asked[len(b.model.asked)-1].Messages[0]; first.Role != chat.User {
@@ -122,7 +126,15 @@ func TestE3_13_ContextOverflow(t *testing.T) {
 	}
 	most = 0
 	out = b.turn("none", "hi", agent.Input{})
-	if !strings.Contains(out, "ERROR context_overflow") || strings.Count(out, `"code":"history_cut"`) > 4 {
+	if !strings.Contains(out, "ERROR context_overflow") || strings.Count(out, `"code":"history_cut"`) != 4 {
+		t.Error(out)
+	}
+	b.model.rounds = []says{func(_ context.Context, _ chat.Request, yield func(chat.Delta, error) bool) {
+		if yield(chat.Delta{Text: "part"}, nil) {
+			yield(chat.Delta{}, &chat.OverflowError{Which: chat.OverflowContext})
+		}
+	}}
+	if out := b.turn("late", "hi", agent.Input{}); !strings.Contains(out, "ERROR context_overflow") || strings.Contains(out, "history_cut") {
 		t.Error(out)
 	}
 }
@@ -266,6 +278,19 @@ m2:c:result tool: {"error":{"code":"invalid_arguments","message":"not carried ou
 		again, err := json.Marshal(b.model.asked[len(b.model.asked)-1].Tools)
 		if err != nil || string(again) != string(first) {
 			t.Fatalf("the order of tools changes: %s, %v", again, err)
+		}
+	}
+}
+
+// Arguments that are no JSON are shown to the model, but not all of them.
+func TestLongBrokenArgumentsAreCut(t *testing.T) {
+	b := newBench(t, calls("c put ["+strings.Repeat("x", 5000)), text("ok"))
+	b.turn("r", "hi", agent.Input{})
+	for _, m := range b.model.asked[1].Messages {
+		for _, c := range m.ToolCalls {
+			if n := len(c.Function.Arguments); n > 1100 || !strings.HasSuffix(c.Function.Arguments, `x… (3977 bytes more)"}`) {
+				t.Errorf("%d bytes of arguments, ending in %s", n, c.Function.Arguments[n-30:])
+			}
 		}
 	}
 }

@@ -31,6 +31,7 @@ type run struct {
 	counts map[string]repeat
 	notes  []note
 	asks   map[string]bool // tools that asked for a person
+	denied map[string]bool // calls that one did not allow, by their keys
 	// lacking is how many rounds in a row found the tools unavailable.
 	lacking int
 }
@@ -88,9 +89,6 @@ func (r *run) warn(code, message string) error {
 func (r *run) round(ctx context.Context, n int) (out Outcome, over bool, err error) {
 	step := fmt.Sprintf("round %d", n)
 	if err := r.Emit(event.StepStarted{StepName: step}); err != nil {
-		return out, false, err
-	}
-	if err := r.affords(); err != nil {
 		return out, false, err
 	}
 	ans, err := r.ask(ctx)
