@@ -121,6 +121,7 @@ type verdict struct {
 	status tool.Status
 	reason string
 	told   bool
+	ask    bool
 }
 
 func held(format string, args ...any) *verdict {
@@ -137,10 +138,10 @@ func (b *Book) decide(c tool.Caller, m tool.Module, toolName string) (tool.Decis
 	e := Effective{module: m.Name, requested: requested, entry: entry, dev: b.o.Dev, flags: b.o.Flags,
 		tool: entry.Tools[strings.TrimPrefix(toolName, m.Prefix)], limits: entry.Limits.or(d.limits)}
 	for _, v := range []*verdict{
-		b.signed(m, entry.Signature), b.bound(now, m, e), entry.forAgent(c), e.approved(d.approval),
+		b.signed(m, entry.Signature), b.bound(now, m, e), entry.forAgent(c), e.approved(c, d.approval),
 	} {
 		if v != nil {
-			return tool.Decision{Status: v.status, Reason: v.reason, Told: v.told}, e
+			return tool.Decision{Status: v.status, Reason: v.reason, Told: v.told, Ask: v.ask}, e
 		}
 	}
 	return tool.Decision{Status: tool.Ready}, e
@@ -232,19 +233,21 @@ func (e Entry) forAgent(c tool.Caller) *verdict {
 }
 
 // approved applies what the policy says about calls of the tool. Whoever may use the
-// module is told: it is no secret that a person has to allow the tool. The reasons go
-// on after the name of a module or a tool.
-func (e Effective) approved(otherwise Approval) *verdict {
+// module is told: it is no secret that a person has to allow the tool. Who can ask one
+// is to do so before each call. The reasons go on after the name of a module or a tool.
+func (e Effective) approved(c tool.Caller, otherwise Approval) *verdict {
 	reason := ""
-	switch cmp.Or(e.tool.Approval, otherwise) {
-	case Deny:
+	switch a := cmp.Or(e.tool.Approval, otherwise); {
+	case a == Ask && c.Asks:
+		return &verdict{status: tool.Ready, ask: true}
+	case a == Deny:
 		reason = "is denied by the policy: only the operator can allow it, with approval: allow for this tool"
-	case Ask:
+	case a == Ask:
 		reason = "waits for a person before each call, as the policy says, and nobody can be asked yet: only the operator can allow it, with approval: allow for this tool"
 	default:
 		return nil
 	}
-	return &verdict{tool.Held, reason, true}
+	return &verdict{status: tool.Held, reason: reason, told: true}
 }
 
 // command is how a person decides about a module.

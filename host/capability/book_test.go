@@ -119,6 +119,30 @@ func TestPrefixedToolsAreFoundByTheirOwnNames(t *testing.T) {
 	}
 }
 
+// Who can ask a person may use a tool that waits for one; whatever else the policy says
+// comes before that.
+func TestCallersThatAsk(t *testing.T) {
+	for _, c := range []struct {
+		name, policy string
+		asks         bool
+		want         tool.Status
+		ask          bool
+	}{
+		{"ask", "{x.wasm: {tools: {t: {approval: ask}}}}", true, tool.Ready, true},
+		{"ask, and nobody can", "{x.wasm: {tools: {t: {approval: ask}}}}", false, tool.Held, false},
+		{"allow", "{x.wasm: {tools: {t: {approval: allow}}}}", true, tool.Ready, false},
+		{"deny", "{x.wasm: {tools: {t: {approval: deny}}}}", true, tool.Held, false},
+		{"for others", "{x.wasm: {agents: [other], tools: {t: {approval: ask}}}}", true, tool.Held, false},
+	} {
+		b := NewBook(Options{Policy: mustParse(t, "version: 1\nmodules: "+c.policy)})
+		caller := tool.Caller{Principal: "local", Agent: "coder", Asks: c.asks}
+		d := b.Decide(caller, module(nil), tool.Spec{Name: "t"})
+		if d.Status != c.want || d.Ask != c.ask {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+}
+
 func TestDefaultApproval(t *testing.T) {
 	b := NewBook(Options{Policy: mustParse(t, "version: 1\ndefaults: {approval: deny}\nmodules: {x.wasm: {tools: {t: {approval: allow}}}}")})
 	for name, want := range map[string]tool.Status{"t": tool.Ready, "u": tool.Held} {

@@ -53,6 +53,8 @@ type Caller struct {
 	RunID        string
 	CallID       string
 	Face         string // how the call came in: mcp, cli, ...
+	// Asks: who calls can ask a person, and makes the call of an [AskError] once more.
+	Asks bool
 }
 
 // Call asks for one run of one tool.
@@ -171,4 +173,7 @@ type Decision struct {
 	// Told: the policy decided so about a tool that the caller may know of. A call
 	// of it is refused with [ErrDenied] and the reason, instead of as unknown.
 	Told bool
+	// Ask: the tool is ready, but each call waits for a person: see [AskError]. It is
+	// so for a caller that asks alone.
+	Ask bool
 }

@@ -21,7 +21,9 @@ import (
 // A tool that c may not use does not exist for it: the error is that of an
 // unknown name, unless the policy tells ([tool.Decision].Told). Arguments must be a JSON object that fits the module's own
 // schema, and reach the guest byte for byte as they came; the error for others
-// says what to change. A result with a declared shape has that shape, and has
+// says what to change. Where the policy wants a person to be asked ([tool.Decision].Ask),
+// the error is a [tool.AskError] unless the call is approved: by then its arguments have
+// been checked, and nothing was started. A result with a declared shape has that shape, and has
 // its JSON as text too if the tool wrote no text.
 //
 // What the tool itself reports as wrong is a result with IsError. Errors wrap
@@ -31,7 +33,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	if r.closed.Load() {
 		return tool.Result{}, &callError{kind: tool.ErrUnavailable, text: "hutch is stopping"}
 	}
-	l, why := r.find(c, call.Name)
+	l, asks, why := r.find(c, call.Name)
 	if l == nil {
 		return tool.Result{}, why
 	}
@@ -39,6 +41,9 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	args, err := r.arguments(l, call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
+	}
+	if asks && !call.Approved {
+		return tool.Result{}, &tool.AskError{Tool: l.name}
 	}
 	if err := r.confirm(ctx, l.mount); err != nil {
 		return r.failed(l.name, err)
@@ -80,23 +85,24 @@ func lineOf(c tool.Caller) string {
 	return strings.Join([]string{c.Face, c.Principal, c.Agent, c.Conversation}, "\x00")
 }
 
-// find returns the tool of that name with one more use of its digest counted, or why
-// c cannot call one.
-func (r *Registry) find(c tool.Caller, name string) (*listed, error) {
+// find returns the tool of that name with one more use of its digest counted, and whether
+// its calls wait for a person, or why c cannot call one.
+func (r *Registry) find(c tool.Caller, name string) (*listed, bool, error) {
 	for {
 		l := r.current.Load().byName[name]
 		if l == nil {
-			return nil, tool.NotFound(name)
+			return nil, false, tool.NotFound(name)
 		}
-		switch d := r.decide(c, l.mount, l.bound); {
+		d := r.decide(c, l.mount, l.bound)
+		switch {
 		case d.Status == tool.Ready:
 		case d.Told:
-			return nil, &callError{kind: tool.ErrDenied, text: fmt.Sprintf("tool %q %s", l.name, d.Reason)}
+			return nil, false, &callError{kind: tool.ErrDenied, text: fmt.Sprintf("tool %q %s", l.name, d.Reason)}
 		default:
-			return nil, tool.NotFound(name)
+			return nil, false, tool.NotFound(name)
 		}
 		if r.holdLive(l.mount.def.digest) {
-			return l, nil
+			return l, d.Ask, nil
 		}
 		// Swapped out between the two lines: the new snapshot knows.
 	}

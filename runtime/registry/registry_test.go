@@ -104,6 +104,8 @@ func (policy) Decide(c tool.Caller, m tool.Module, s tool.Spec) tool.Decision {
 		return tool.Decision{Status: tool.Held, Reason: "asks for something"}
 	case s.Name == "told":
 		return tool.Decision{Status: tool.Held, Reason: "is denied by the policy", Told: true}
+	case s.Name == "asks":
+		return tool.Decision{Status: tool.Ready, Ask: true}
 	case c.Agent == "stranger":
 		return tool.Decision{Status: tool.Held, Reason: "not for strangers"}
 	}
@@ -412,6 +414,26 @@ func TestUnknownToolText_S1_052(t *testing.T) {
 	_, err := newWorld(t).text("nope", `{}`)
 	if !errors.Is(err, tool.ErrNotFound) || err.Error() != "Tool not found: nope" {
 		t.Errorf("Call = %v", err)
+	}
+}
+
+// A tool that waits for a person is not started before one allowed the call, and nobody
+// is asked about arguments that do not fit.
+func TestCallsThatWaitForAPerson(t *testing.T) {
+	w := newWorld(t)
+	w.apply(w.offers("x.wasm", "1", "asks"))
+	w.lists("asks")
+	_, err := w.text("asks", `{}`)
+	var ask *tool.AskError
+	if !errors.As(err, &ask) || ask.Tool != "asks" {
+		t.Errorf("Call = %v", err)
+	}
+	if _, err := w.text("asks", `[]`); !errors.Is(err, tool.ErrInvalid) {
+		t.Errorf("Call = %v", err)
+	}
+	res, err := w.Call(t.Context(), tool.Caller{}, tool.Call{Name: "asks", Approved: true})
+	if err != nil || len(res.Content) != 1 || res.Content[0].Text != "asks{}" {
+		t.Errorf("Call = %+v, %v", res, err)
 	}
 }
 
