@@ -92,7 +92,7 @@ func settings() []setting {
 			}},
 		{key: keyHosts, env: envHosts, fallback: "none", derived: true, allowed: "names and addresses; in the variable with commas between them", example: "[hutch.example.org]",
 			means: "hosts that requests may ask for besides this machine and the one of url", many: true, set: checked(access.CheckHost, func(cfg *Config) *[]string { return &cfg.Hosts })},
-		{key: keyOrigins, env: envOrigins, fallback: "none", derived: true, allowed: "origins as a browser writes them; in the variable with commas between them", example: "[\"https://app.example.org\"]",
+		{key: keyOrigins, env: envOrigins, fallback: "none", derived: true, allowed: "origins as a browser writes them; in the variable with commas between them", example: "[https://app.example.org]",
 			means: "sites whose pages may call serve besides its own", many: true, set: checked(access.CheckOrigin, func(cfg *Config) *[]string { return &cfg.Origins })},
 		{key: keyCert, env: envCert, fallback: "none", derived: true, allowed: "a PEM file, with tls.key", example: "cert.pem",
 			means: "certificate that serve shows, with what leads to its root; read again when it changes", path: true, set: one(func(cfg *Config) *string { return &cfg.TLS.Cert })},

@@ -64,6 +64,12 @@ func TestSettingsAreReadFromEverySource(t *testing.T) {
 			body = top + ": {" + below + ": " + value + "}\n"
 		}
 		env, args := map[string]string{}, []string(nil)
+		switch s.key { // one goes with the other
+		case keyCert:
+			env[envKey] = "key.pem"
+		case keyKey:
+			env[envCert] = "cert.pem"
+		}
 		if s.key == keyAgeFile || s.apart != "" { // which need something beside them
 			continue
 		}
