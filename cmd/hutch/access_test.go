@@ -30,6 +30,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/access"
@@ -179,6 +180,25 @@ func TestE3_15_TokensOfAClient(t *testing.T) {
 	}
 }
 
+// The metadata is what a client of go-sdk takes, from the challenge of a refused request on.
+func TestMetadataForAClient(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.end(t)
+	tok, _ := madeToken(t, "ci", "alice")
+	must(t, s.app.keys.Add(t.Context(), tok))
+	resp, err := http.Post(s.url+"/mcp", "application/json", strings.NewReader("{}"))
+	must(t, err)
+	must(t, resp.Body.Close())
+	challenges, err := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	if err != nil || len(challenges) != 1 || challenges[0].Scheme != "bearer" || resp.StatusCode != 401 {
+		t.Fatalf("%d, %v, %v", resp.StatusCode, challenges, err)
+	}
+	meta, err := oauthex.GetProtectedResourceMetadata(t.Context(), challenges[0].Params["resource_metadata"], s.url+"/mcp", http.DefaultClient)
+	if err != nil || !slices.Equal(meta.BearerMethodsSupported, []string{"header"}) || len(meta.AuthorizationServers) != 0 {
+		t.Errorf("%+v, %v", meta, err)
+	}
+}
+
 // awaitReadyModule waits until modules serve.
 func (s *served) awaitReadyModule(t *testing.T, names ...string) {
 	t.Helper()
@@ -204,10 +224,15 @@ func (s *served) awaitReadyModule(t *testing.T, names ...string) {
 // newPair writes a certificate for localhost, and its key, and returns it.
 func newPair(t *testing.T, files tlsFiles, serial int64) *x509.Certificate {
 	t.Helper()
+	return newPairUntil(t, files, serial, time.Now().AddDate(20, 0, 0))
+}
+
+func newPairUntil(t *testing.T, files tlsFiles, serial int64, end time.Time) *x509.Certificate {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "hutch"}, NotBefore: time.Unix(0, 0), NotAfter: time.Now().AddDate(20, 0, 0),
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "hutch"}, NotBefore: time.Unix(0, 0), NotAfter: end,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -341,6 +366,43 @@ func TestCertificatesThatAreNoGood(t *testing.T) {
 	must(t, os.Chmod(f.Key, fs.FileMode(0o640)))
 	if _, err := openCertificate(f, quiet); err != nil {
 		t.Errorf("a key that a group can read: %v", err)
+	}
+}
+
+func TestDoctorLooksAtCertificates(t *testing.T) {
+	f := newFiles(t)
+	look := func(files tlsFiles) []finding { return checkCertificate(t.Context(), patient{cfg: Config{TLS: files}}) }
+	if got := look(tlsFiles{}); got != nil {
+		t.Errorf("%v", got)
+	}
+	for days, want := range map[int]verdict{400: verdictOK, 13: verdictWarn, -1: verdictWarn} {
+		newPairUntil(t, f, 1, time.Now().AddDate(0, 0, days))
+		if got := look(f); len(got) != 1 || got[0].Status != want {
+			t.Errorf("%d days left: %v", days, got)
+		}
+	}
+	must(t, os.Remove(f.Key))
+	if got := look(f); len(got) != 1 || got[0].Status != verdictFail {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestDoctorLooksAtTokens(t *testing.T) {
+	cfg, _ := newTestConfig(t, nil)
+	st, err := openState(cfg.State)
+	must(t, err)
+	add := func(name string, expires time.Time) {
+		tok, _, err := access.New(name, "alice", nil, time.Now().Add(-time.Hour), expires)
+		must(t, err)
+		must(t, cfg.changeTokensAlone(t.Context(), st, func(k *access.Keys) error { return k.Add(t.Context(), tok) }))
+	}
+	add("old", time.Now().Add(-time.Minute))
+	if got := checkTokens(t.Context(), patient{cfg: cfg})[0]; got.Status != verdictWarn || got.Found != "1 token, all expired: nobody is let in" {
+		t.Errorf("%v", got)
+	}
+	add("new", time.Time{})
+	if got := checkTokens(t.Context(), patient{cfg: cfg})[0]; got.Status != verdictOK || got.Found != "2 tokens, 1 of them expired" {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -93,7 +93,7 @@ func configCheckCommand(p program) *cli.Command {
 		Flags:     append(configFlags(), jsonFlag("values and mistakes")),
 		Action:    func(c *cli.Context) error { return runConfigCheck(c, p) },
 		Description: `FILE is a configuration, as with --config. Every value is listed with where it comes from: a flag, the
-environment, the file or the default. Then the policy file and the files of secrets are read that it leads
+environment, the file or the default. Then the policy, the secrets and the certificate are read that it leads
 to. All mistakes are told, each with file, line and key; with any, the exit code is 1.
 
 examples:
@@ -178,6 +178,7 @@ func runConfigCheck(c *cli.Context, p program) error {
 	if cfg.Policy != "" && cfg.State != "" {
 		r.Mistakes = append(r.Mistakes, cfg.policyMistakes()...)
 		r.Mistakes = append(r.Mistakes, cfg.secretMistakes(p)...)
+		r.Mistakes = append(r.Mistakes, cfg.certificateMistakes()...)
 	}
 	if c.Bool(flagJSON) {
 		if err := printJSON(c.App.Writer, r); err != nil {
@@ -279,6 +280,17 @@ func (cfg Config) secretMistakes(p program) (all []mistake) {
 		return append(all, mistake{Found: err.Error()})
 	}
 	return append(all, cfg.problemsIn(vault)...)
+}
+
+// certificateMistakes says what is wrong with the files of TLS, if both are named.
+func (cfg Config) certificateMistakes() []mistake {
+	if cfg.TLS.Cert == "" || cfg.TLS.Key == "" {
+		return nil
+	}
+	if _, err := cfg.TLS.read(); err != nil {
+		return mistakesIn(err)
+	}
+	return nil
 }
 
 func (cfg Config) problemsIn(v *secrets.Vault) (all []mistake) {

@@ -73,6 +73,8 @@ var checks = []struct {
 	{"policy", checkPolicy},
 	{"secrets", checkSecrets},
 	{"address", checkAddress},
+	{"tokens", checkTokens},
+	{"certificate", checkCertificate},
 	{"go toolchain", checkGo},
 	{"platform", checkPlatform},
 }

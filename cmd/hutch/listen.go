@@ -15,13 +15,10 @@ import (
 // it is looked at again.
 func (a *App) listen(ctx context.Context) (net.Listener, error) {
 	cfg := a.cfg
-	host, _, err := net.SplitHostPort(cfg.Addr)
-	if err != nil {
-		return nil, err
-	}
-	if ip := net.ParseIP(host); !a.keys.Needed() && (host == "" || ip != nil && !ip.IsLoopback()) {
+	if !a.keys.Needed() && cfg.exposed() {
 		return nil, cfg.withoutTokens("")
 	}
+	var err error
 	if a.certificate, err = openCertificate(cfg.TLS, a.log); err != nil {
 		return nil, err
 	}
