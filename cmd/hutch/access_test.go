@@ -421,10 +421,30 @@ func TestWithoutTokensNoStrangers(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: listens at %s", addr, l.Addr())
 			must(t, l.Close())
-		} else if want := "not a loopback address, and without tokens"; !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+		} else if want := "not loopback, and without tokens"; !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
+	// Nor through a proxy that is before us.
+	app.cfg.Addr = "127.0.0.1:0"
+	for key, c := range map[string]Config{
+		keyURL:   {URL: "https://hutch.example.org"},
+		keyHosts: {Hosts: []string{"127.0.0.1", "hutch.example.org"}},
+		"":       {URL: "http://localhost:8420", Hosts: []string{"::1", "localhost"}},
+	} {
+		app.cfg.URL, app.cfg.Hosts = c.URL, c.Hosts
+		l, err := app.listen(t.Context())
+		if err == nil {
+			must(t, l.Close())
+		}
+		if got := app.cfg.exposed(); got != key || (err == nil) != (key == "") {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+		if closed := app.door(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}).Closed(); closed != (key != "") {
+			t.Errorf("%+v: closed %t", c, closed)
+		}
+	}
+	app.cfg.URL, app.cfg.Hosts = "", nil
 	tok, text := madeToken(t, "ci", "alice")
 	must(t, app.keys.Add(t.Context(), tok))
 	app.cfg.Addr = "0.0.0.0:0"

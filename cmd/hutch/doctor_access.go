@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/access"
@@ -15,12 +14,12 @@ const certificateSoon = 14 * 24 * time.Hour
 // checkTokens looks at who may come in at the address.
 func checkTokens(ctx context.Context, who patient) []finding {
 	all, err := lookAt(ctx, who.cfg, tokensPath, func(db *store.DB) ([]access.Token, error) { return db.Tokens(ctx) })
-	create := "hutch tokens create NAME" + who.cfg.stateFlag()
+	exposed, create := who.cfg.exposed(), "hutch tokens create NAME"+who.cfg.stateFlag()
 	switch {
 	case err != nil:
 		return []finding{{"tokens", verdictWarn, err.Error(), hintOf(err)}}
-	case len(all) == 0 && who.cfg.exposed():
-		return []finding{{"tokens", verdictFail, "none, so hutch does not listen on " + who.cfg.Addr + ", where others reach it", create}}
+	case len(all) == 0 && exposed != "":
+		return []finding{{"tokens", verdictFail, "none, so hutch does not serve with " + exposed + " " + who.cfg.reachedBy(exposed) + ", where others reach it", create}}
 	case len(all) == 0:
 		return []finding{{"tokens", verdictOK, "none: whoever is on this machine may call what hutch serves", ""}}
 	}
@@ -38,14 +37,6 @@ func checkTokens(ctx context.Context, who patient) []finding {
 		found += ", " + plural(expired, "of them expired", "of them expired")
 	}
 	return []finding{{"tokens", verdictOK, found, ""}}
-}
-
-// exposed reports whether the address is one that others than this machine reach, as far
-// as it says so itself.
-func (cfg Config) exposed() bool {
-	host, _, err := net.SplitHostPort(cfg.Addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "" || ip != nil && !ip.IsLoopback())
 }
 
 // checkCertificate looks at what serve proves with who it is.

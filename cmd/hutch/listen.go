@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/access"
 )
@@ -15,8 +18,8 @@ import (
 // it is looked at again.
 func (a *App) listen(ctx context.Context) (net.Listener, error) {
 	cfg := a.cfg
-	if !a.keys.Needed() && cfg.exposed() {
-		return nil, cfg.withoutTokens("")
+	if key := cfg.exposed(); key != "" && !a.keys.Needed() {
+		return nil, cfg.withoutTokens(key, "")
 	}
 	var err error
 	if a.certificate, err = openCertificate(cfg.TLS, a.log); err != nil {
@@ -31,16 +34,48 @@ func (a *App) listen(ctx context.Context) (net.Listener, error) {
 		return nil, hinted(err, "stop what listens there, or use another address with --addr HOST:PORT")
 	}
 	if !a.keys.Needed() && !isLoopback(l.Addr()) {
-		return nil, errors.Join(cfg.withoutTokens(", resolved to "+l.Addr().String()), l.Close())
+		return nil, errors.Join(cfg.withoutTokens(flagAddr, ", resolved to "+l.Addr().String()), l.Close())
 	}
 	return l, nil
 }
 
-// withoutTokens refuses to listen where others reach us.
-func (cfg Config) withoutTokens(resolved string) error {
-	place := cmp.Or(cfg.given[flagAddr].place(flagAddr), flagAddr)
-	return usagef("%s: %s%s: not a loopback address, and without tokens anyone who reaches it could call every tool", place, quoted(cfg.Addr), resolved).
-		withHint("make the first token with \"hutch tokens create NAME%s\", or listen on 127.0.0.1", cfg.stateFlag())
+// withoutTokens refuses to listen where others reach us, as the setting key says.
+func (cfg Config) withoutTokens(key, resolved string) error {
+	place := cmp.Or(cfg.given[key].place(key), key)
+	return usagef("%s: %s%s: not loopback, and without tokens anyone who reaches it could call every tool", place, quoted(cfg.reachedBy(key)), resolved).
+		withHint("make the first token with \"hutch tokens create NAME%s\", or listen on 127.0.0.1 alone", cfg.stateFlag())
+}
+
+// exposed returns the setting that says that others than this machine reach us, empty if
+// none does: an address, or what a proxy before us is called. A name is looked up when it
+// is listened on.
+func (cfg Config) exposed() string {
+	local := func(host string) bool {
+		ip := net.ParseIP(host)
+		return host == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	host, _, _ := net.SplitHostPort(cfg.Addr) // all interfaces if it is none
+	if host == "" || net.ParseIP(host) != nil && !local(host) {
+		return flagAddr
+	}
+	if u, err := url.Parse(cfg.URL); cfg.URL != "" && (err != nil || !local(u.Hostname())) {
+		return keyURL
+	}
+	if slices.ContainsFunc(cfg.Hosts, func(host string) bool { return !local(host) }) {
+		return keyHosts
+	}
+	return ""
+}
+
+// reachedBy is the value of a setting about where we are reached.
+func (cfg Config) reachedBy(key string) string {
+	switch key {
+	case keyURL:
+		return cfg.URL
+	case keyHosts:
+		return strings.Join(cfg.Hosts, ",")
+	}
+	return cfg.Addr
 }
 
 func isLoopback(addr net.Addr) bool {
@@ -55,7 +90,7 @@ func (a *App) door(addr net.Addr) *access.Door {
 		hosts = append([]string{host}, hosts...)
 	}
 	return access.NewDoor(a.keys, access.Options{
-		Closed: !isLoopback(addr), Hosts: hosts, Origins: a.cfg.Origins, URL: a.cfg.URL,
+		Closed: !isLoopback(addr) || a.cfg.exposed() != "", Hosts: hosts, Origins: a.cfg.Origins, URL: a.cfg.URL,
 		Public: []string{"/healthz", "/readyz"}, Resources: []string{"/mcp"},
 		Refused: func(why string) { a.metrics.turnedAway.WithLabelValues(why).Inc() }, Logger: a.log,
 	})

@@ -81,3 +81,23 @@ func TestHashesAreOfOneLength(t *testing.T) {
 		t.Error("another hash")
 	}
 }
+
+// What a door costs a request that comes with a token.
+func BenchmarkDoor(b *testing.B) {
+	tok, text, err := New("ci", "alice", nil, time.Now(), time.Time{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	k := newKeys(nil, time.Now)
+	k.take(tok)
+	h := NewDoor(k, Options{}).Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	r := httptest.NewRequest("POST", "/mcp", nil)
+	r.Host = "localhost"
+	for b.Loop() {
+		r.Header = http.Header{"Authorization": {"Bearer " + text}}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			b.Fatal(w.Code)
+		}
+	}
+}
