@@ -47,7 +47,7 @@ type Requests map[string]json.RawMessage
 
 // Caller is who calls. The host sets it; nothing a guest or a peer sends can.
 type Caller struct {
-	Principal    string // who is accountable; "local" until there are tokens
+	Principal    string // who is accountable; "local" without a token
 	Agent        string // which of the principal's agents; may be empty
 	Conversation string // thread the call belongs to; may be empty
 	RunID        string
