@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -36,6 +38,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
+	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 // madeToken is a token and its text.
@@ -403,6 +406,56 @@ func TestDoctorLooksAtTokens(t *testing.T) {
 	add("new", time.Time{})
 	if got := checkTokens(t.Context(), patient{cfg: cfg})[0]; got.Status != verdictOK || got.Found != "2 tokens, 1 of them expired" {
 		t.Errorf("%v", got)
+	}
+}
+
+// What an owner is told about tokens is checked as if it came from anyone.
+func TestTokensOverTheSocket(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.halt(t) // the server lingers over a body that it did not read
+	c, err := owner.Dial(t.Context(), s.app.cfg.State)
+	must(t, err)
+	send := func(method, path string, body []byte) (int, string) {
+		t.Helper()
+		resp, err := c.Do(t.Context(), method, path, bytes.NewReader(body))
+		must(t, err)
+		text, err := io.ReadAll(resp.Body)
+		must(t, errors.Join(err, resp.Body.Close()))
+		return resp.StatusCode, string(text)
+	}
+	token := func(name string, change func(*access.Token)) []byte {
+		tok, _ := madeToken(t, name, "alice")
+		change(&tok)
+		raw, err := json.Marshal(tok)
+		must(t, err)
+		return raw
+	}
+	as := func(*access.Token) {}
+	for _, step := range []struct {
+		name, path string
+		body       []byte
+		code       int
+		says       string
+	}{
+		{"no JSON", tokensPath, []byte("nothing"), 400, "the token cannot be read"},
+		{"unknown field", tokensPath, []byte(`{"name":"a","text":"hutch_"}`), 400, "unknown field"},
+		{"too large", tokensPath, []byte(`{"name":"` + strings.Repeat("n", maxToken) + `"}`), 400, "too large"},
+		{"no name", tokensPath, token("a", func(t *access.Token) { t.Name = "" }), 422, "name of 0 characters"},
+		{"no hash", tokensPath, token("a", func(t *access.Token) { t.Hash = nil }), 422, "a hash that is none"},
+		{"unknown scope", tokensPath, token("a", func(t *access.Token) { t.Scopes = []string{"root"} }), 422, "there are admin, "},
+		{"good", tokensPath, token("a", as), 204, ""},
+		{"the same name", tokensPath, token("a", as), 409, "there is a token of that name"},
+		{"nobody's", revokedPath, []byte(`{"name":"b"}`), 404, "there is no token of that name"},
+		{"revoked", revokedPath, []byte(`{"name":"a"}`), 204, ""},
+		{"again", revokedPath, []byte(`{"name":"a"}`), 404, "there is no token of that name"},
+		{"none", revokedPath, []byte(`[]`), 400, "the token cannot be read"},
+	} {
+		if code, text := send(http.MethodPost, step.path, step.body); code != step.code || !strings.Contains(text, step.says) {
+			t.Errorf("%s: %d %s", step.name, code, text)
+		}
+		if code, text := send(http.MethodGet, tokensPath, nil); code != 200 || strings.Contains(text, `"hash":"`) || strings.Contains(text, `"name":"a"`) != (step.name == "good" || step.code == 409 || step.name == "nobody's") {
+			t.Errorf("after %s: %d %s", step.name, code, text)
+		}
 	}
 }
 
