@@ -170,6 +170,46 @@ func TestE3_15_TokensOfAClient(t *testing.T) {
 	}
 }
 
+// A client whose token is revoked is cut off, with the stream that it has open.
+func TestRevokedTokensOfAClient(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.halt(t)
+	tok, text := madeToken(t, "ci", "alice")
+	must(t, s.app.keys.Add(t.Context(), tok))
+	c := s.clientOf(t, "2026-07-28", text)
+	if got := c.says(t, "none"); !strings.Contains(got, "none") {
+		t.Errorf("before: %s", got)
+	}
+	send := func(method, session, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/mcp", strings.NewReader(body))
+		must(t, err)
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Session-Id": session} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		resp, err := bearerOf(text).RoundTrip(r)
+		must(t, err)
+		return resp
+	}
+	opened := send(http.MethodPost, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	must(t, opened.Body.Close())
+	stream := send(http.MethodGet, opened.Header.Get("Mcp-Session-Id"), "")
+	if stream.StatusCode != http.StatusOK {
+		t.Fatal(stream.Status)
+	}
+	must(t, s.app.keys.Revoke(t.Context(), "ci"))
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil { // it ends, or this test does not
+		t.Log(err)
+	}
+	must(t, stream.Body.Close())
+	if got := c.says(t, "none"); !strings.Contains(got, "401") && !strings.Contains(got, "Unauthorized") {
+		t.Errorf("after: %s", got)
+	}
+	_ = c.Close() // it may not end what it has no token for
+}
+
 // The metadata is what a client of go-sdk takes, from the challenge of a refused request on.
 func TestMetadataForAClient(t *testing.T) {
 	s := startServe(t, nil)
