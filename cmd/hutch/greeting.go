@@ -24,6 +24,13 @@ const (
 func (a *App) greet(ctx context.Context, p program, say *voice, addr net.Addr) (stop func()) {
 	base := a.base(addr)
 	say.line("serving %s/mcp", base)
+	for i, cfg := range a.cfg.agents() {
+		path := "/agui"
+		if i > 0 {
+			path = "/agents/" + cfg.Name + path
+		}
+		say.line("serving %s%s: agent %s, %s", base, path, cfg.Name, cfg.Model)
+	}
 	if !isLoopback(addr) && a.certificate == nil {
 		say.line("warning: tokens and calls go over the network as they are, unless a proxy with TLS stands before: set %s and %s", keyCert, keyKey)
 	}
@@ -92,10 +99,18 @@ func (a *App) suggestions(p program, base string, closed bool) string {
 		"claude mcp add --transport http hutch " + url + header,
 		"claude mcp add hutch-stdio -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
 		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list" + header,
+		curlAgent(base, header),
 		"curl" + header + " " + base + "/metrics",
 	}
 	lines = slices.Insert(lines, 1, a.exampleCommands(here+" tools ", flags)...)
 	return "\ntry:\n\n  " + strings.Join(lines, "\n  ") + "\n\n"
+}
+
+// curlAgent is a command that talks to the default agent, each time anew.
+func curlAgent(base, header string) string {
+	const now = `'$(date +%s)'`
+	return "curl -N" + strings.ReplaceAll(header, "--header", "-H") + " -H 'Content-Type: application/json' " + base + `/agui -d '{"threadId":"curl","runId":"r` + now +
+		`","messages":[{"id":"m` + now + `","role":"user","content":"count the words: to be or not to be"}]}'`
 }
 
 // path is the program's name where another folder is the current one.

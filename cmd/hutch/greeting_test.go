@@ -33,6 +33,7 @@ try:
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- HERE mcp --tools 'TOOLS'
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
+  curl -N -H 'Content-Type: application/json' http://127.0.0.1:1/agui -d '{"threadId":"curl","runId":"r'$(date +%s)'","messages":[{"id":"m'$(date +%s)'","role":"user","content":"count the words: to be or not to be"}]}'
   curl http://127.0.0.1:1/metrics
 
 `},
@@ -47,6 +48,7 @@ try:
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- hutch mcp --tools 'TOOLS' --state STATE
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
+  curl -N -H 'Content-Type: application/json' http://127.0.0.1:1/agui -d '{"threadId":"curl","runId":"r'$(date +%s)'","messages":[{"id":"m'$(date +%s)'","role":"user","content":"count the words: to be or not to be"}]}'
   curl http://127.0.0.1:1/metrics
 
 `},

@@ -129,13 +129,14 @@ func (cfg Config) servedBy(ctx context.Context) string {
 
 // control answers on the owner's socket. leave makes room for another owner; nil
 // if this one stays.
-func (a *App) control(face *mcp.Server, info owner.Info, leave func()) http.Handler {
+func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave func()) http.Handler {
 	r := chi.NewRouter()
 	r.Use(identified, func(next http.Handler) http.Handler { return recovered(next, a.log) })
 	r.Get(aboutPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
+	r.Mount(agentsPath, people.local())
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)
 	r.Post(valuesPath, a.lendValues)
@@ -175,6 +176,7 @@ type house struct {
 	app    *App
 	owner  *owner.Owner
 	face   *mcp.Server
+	people *aguiFace
 	stop   context.CancelFunc
 	ran    chan error
 	served chan error
@@ -190,9 +192,9 @@ func openHouse(cfg Config, p program, log *slog.Logger, o *owner.Owner) (*house,
 		return nil, errors.Join(err, o.Release())
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &house{app: app, owner: o, stop: stop, left: make(chan struct{}), face: mcp.New(app.waiting(), app.mcpOptions())}
+	h := &house{app: app, owner: o, stop: stop, left: make(chan struct{}), face: mcp.New(app.waiting(), app.mcpOptions()), people: app.newAGUI()}
 	h.ran = launch(func() error { app.Run(ctx); return nil })
-	handler := app.control(h.face, o.Info(), func() { launch(func() error { return h.close(grace) }) })
+	handler := app.control(h.face, h.people, o.Info(), func() { launch(func() error { return h.close(grace) }) })
 	h.served = launch(func() error { return o.Serve(ctx, handler, log) })
 	return h, nil
 }
@@ -211,7 +213,8 @@ func (h *house) close(patience time.Duration) error {
 		defer close(h.left)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		err := h.face.Shutdown(ctx)
+		ran := launch(func() error { return h.people.shutdown(ctx) })
+		err := errors.Join(h.face.Shutdown(ctx), <-ran)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = nil // what was cut off was answered
 		}

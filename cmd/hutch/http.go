@@ -32,6 +32,7 @@ type faces struct {
 	// door stands before all of them.
 	door    *access.Door
 	mcp     http.Handler
+	agents  http.Handler
 	metrics http.Handler
 	// ready returns nil, or why the program cannot serve yet.
 	ready func() error
@@ -51,6 +52,9 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		f.door.Wrap,
 	)
 	r.Handle("/mcp", f.mcp)
+	for _, path := range aguiPaths {
+		r.Handle(path, f.agents)
+	}
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Server", serverName)
 		plain(w, http.StatusOK, "ok")
@@ -71,7 +75,7 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		r.Get(path, f.door.Metadata)
 	}
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusNotFound, "not found: hutch serves /mcp, /healthz, /readyz and /metrics")
+		plain(w, http.StatusNotFound, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics")
 	})
 	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
 		plain(w, http.StatusMethodNotAllowed, "method not allowed")

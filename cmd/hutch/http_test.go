@@ -49,12 +49,12 @@ func testHandler(t *testing.T, reached *atomic.Int32, ready error, tokens ...acc
 				http.Error(w, err.Error(), http.StatusBadRequest)
 			}
 		}),
-		metrics: m.handler(), ready: func() error { return ready }, counted: m.request,
+		agents: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { reached.Add(1) }), metrics: m.handler(), ready: func() error { return ready }, counted: m.request,
 	}, quiet)
 }
 
 // everyRoute that answers with 200.
-var everyRoute = []string{"GET /mcp", "POST /mcp", "OPTIONS /mcp", "GET /healthz", "GET /readyz", "GET /metrics"}
+var everyRoute = []string{"GET /mcp", "POST /mcp", "OPTIONS /mcp", "POST /agui", "GET /agui/threads", "POST /agents/a/agui", "GET /agents/a/agui/threads/t/events", "GET /healthz", "GET /readyz", "GET /metrics"}
 
 // H01: a name that was rebound to this machine reaches no route.
 func TestH01_ForeignHostIsRefused(t *testing.T) {
@@ -109,7 +109,7 @@ func TestH02_ForeignOriginIsRefused(t *testing.T) {
 			if got := answer(testHandler(t, &reached, nil), r).Code; got != c.want {
 				t.Errorf("%s with origins %q: %d, want %d", route, c.origins, got, c.want)
 			}
-			if want := c.want == 200 && path == "/mcp"; want != (reached.Load() == 1) {
+			if want := c.want == 200 && (path == "/mcp" || strings.Contains(path, "/agui")); want != (reached.Load() == 1) {
 				t.Errorf("%s with origins %q reached the face: %t", route, c.origins, !want)
 			}
 		}
@@ -134,9 +134,9 @@ func TestRoutes(t *testing.T) {
 		{"GET /readyz", nil, 200, "ready\n"},
 		{"GET /readyz", notReady, 503, "loading 3 modules\n"},
 		{"POST /healthz", nil, 405, "method not allowed\n"},
-		{"GET /", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
-		{"GET /mcp/", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
-		{"GET /metrics/../x", nil, 404, "not found: hutch serves /mcp, /healthz, /readyz and /metrics\n"},
+		{"GET /", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
+		{"GET /mcp/", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
+		{"GET /metrics/../x", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
 	} {
 		method, path, _ := strings.Cut(c.route, " ")
 		r := httptest.NewRequest(method, path, nil)

@@ -29,16 +29,16 @@ const (
 func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	face, info := mcp.New(a.waiting(), a.mcpOptions()), o.Info()
+	face, people, info := mcp.New(a.waiting(), a.mcpOptions()), a.newAGUI(), o.Info()
 	info.Addr, info.TLS = l.Addr().String(), a.certificate != nil
 	srv := newServer(base, newHandler(a.cfg, faces{
-		door: a.door(l.Addr()), mcp: face.Handler(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
+		door: a.door(l.Addr()), mcp: face.Handler(), agents: people.web(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
 	}, a.log), a.log)
 	served := launch(func() error { return a.answer(srv, capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	watched := launch(func() error { a.Run(watching); return nil })
-	controlled := launch(func() error { return o.Serve(base, a.control(face, info, nil), a.log) })
+	controlled := launch(func() error { return o.Serve(base, a.control(face, people, info, nil), a.log) })
 
 	var err error
 	select {
@@ -49,7 +49,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	case <-ctx.Done():
 	}
 	stopWatching()
-	err = errors.Join(err, a.shutdown(base, srv, face))
+	err = errors.Join(err, a.shutdown(base, srv, face, people))
 	end()
 	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched, <-controlled)
 }
@@ -90,12 +90,13 @@ func launch(f func() error) chan error {
 // http.Server.Shutdown until its deadline, so the face ends its sessions at the
 // same time; and once no call is running, a connection that never sent a
 // request, for which it waits too, is not worth the rest of the grace.
-func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server) error {
+func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server, people *aguiFace) error {
 	a.log.Info("stopping", "grace", grace)
 	ctx, cancel := context.WithTimeout(base, grace)
 	defer cancel()
 	closed := launch(func() error { return srv.Shutdown(ctx) })
-	err := face.Shutdown(ctx)
+	ran := launch(func() error { return people.shutdown(ctx) })
+	err := errors.Join(face.Shutdown(ctx), <-ran)
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.log.Warn("calls were cut off", "after", grace)
 		err = nil

@@ -50,6 +50,7 @@ type App struct {
 	client  *fetch.Client
 	db      *store.DB    // nil in a process that does not own the state directory
 	keys    *access.Keys // nil there too
+	engine  *engine      // nil there too
 	// certificate is what serve shows; nil if it shows none.
 	certificate *certificate
 	// borrowed is where such a process keeps what its tools keep, else nil.
@@ -109,6 +110,12 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	}
 	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: a.log}
 	a.metrics.watch(a)
+	if owned {
+		a.engine, err = openEngine(context.Background(), cfg, p, a.db, a.waiting(), a.log) // opening bounds itself
+		if err != nil {
+			return nil, err
+		}
+	}
 	return a, nil
 }
 
@@ -308,8 +315,11 @@ func (a *App) Ready() error {
 // Close ends all workers, whatever they do, and closes what was opened, which may
 // be a part of it.
 func (a *App) Close() (err error) {
+	if a.engine != nil { // its runs call modules, and are kept in the store
+		err = a.engine.Close()
+	}
 	if a.modules != nil {
-		err = a.modules.Close()
+		err = errors.Join(err, a.modules.Close())
 	}
 	if a.pool != nil {
 		err = errors.Join(err, a.pool.Close())

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/access"
+	"github.com/hutch-run/hutch/protocol/agui"
+)
+
+// agentsPath is where an owner lets commands talk to agents: the name of one and /agui
+// follow, as at the listener.
+const agentsPath = "/control/v1/agents"
+
+// aguiPaths are the routes of agents at the listener, the default one's first.
+var aguiPaths = []string{"/agui", "/agui/*", "/agents/{agent}/agui", "/agents/{agent}/agui/*"}
+
+// aguiFace is AG-UI in front of the engine, for whom the listener lets in and for
+// commands on the owner's socket.
+type aguiFace struct {
+	engine             *engine
+	root, named, chats *agui.Server
+}
+
+func (a *App) newAGUI() *aguiFace {
+	serve := func(prefix, face string) *agui.Server {
+		return agui.New(a.engine.opener(face), agui.Options{Prefix: prefix, MaxBody: a.cfg.Limits.Body, Logger: a.log})
+	}
+	return &aguiFace{
+		engine: a.engine, root: serve("/agui", faceAGUI), named: serve("/agents/{agent}/agui", faceAGUI), chats: serve(agentsPath+"/{agent}/agui", faceChat),
+	}
+}
+
+// web answers at aguiPaths.
+func (f *aguiFace) web() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if first, _, _ := strings.Cut(r.URL.Path[1:], "/"); first == "agui" {
+			f.root.ServeHTTP(w, r)
+			return
+		}
+		f.named.ServeHTTP(w, r)
+	})
+}
+
+// local answers on the owner's socket. Whoever gets there is the user that hutch runs as.
+func (f *aguiFace) local() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.chats.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Anyone())))
+	})
+}
+
+// closing is how long runs may take to end before their streams are ended without them.
+const closing = grace - time.Second
+
+// shutdown ends all runs, with the code shutdown, and then what streams are left.
+func (f *aguiFace) shutdown(ctx context.Context) (err error) {
+	ended := launch(f.engine.Close)
+	late := time.NewTimer(closing)
+	defer late.Stop()
+	select {
+	case err = <-ended:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return errors.Join(err, f.root.Shutdown(ctx), f.named.Shutdown(ctx), f.chats.Shutdown(ctx))
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/chat"
+	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/agent"
+	"github.com/hutch-run/hutch/runtime/session"
+	"github.com/hutch-run/hutch/runtime/store"
+)
+
+// Faces of the engine, as policies and receipts see them. A person is behind both.
+const (
+	faceAGUI = "agui"
+	faceChat = "chat"
+)
+
+// asksPeople says whether a caller can ask a person whether a tool may be called.
+func asksPeople(c tool.Caller) bool { return c.Face == faceAGUI || c.Face == faceChat }
+
+// engine runs agents for people: each has a model, tools of the registry and threads. It
+// is the owner's of a state folder, and may be used from any goroutine.
+//
+// Goroutines are those of its keepers, one for each run.
+type engine struct {
+	agents map[string]*engineAgent
+	names  []string // of agents, the default one first
+	// kept keeps threads in the store, passing keeps none.
+	kept, passing *session.Keeper
+	log           *slog.Logger
+}
+
+// engineAgent is one agent that is ready to run.
+type engineAgent struct {
+	cfg    agentConfig
+	agent  *agent.Agent
+	keeper *session.Keeper
+	tools  profile
+	close  func()
+}
+
+// openEngine builds the agents of a configuration over tools, and ends the runs that the
+// process before left in the store.
+func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools agent.Tools, log *slog.Logger) (_ *engine, err error) {
+	e := &engine{agents: map[string]*engineAgent{}, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	o := session.Options{Logger: log}
+	for _, a := range cfg.agents() {
+		o.RunTime = max(o.RunTime, a.Wall)
+	}
+	if e.kept, err = session.Open(ctx, db, o); err != nil {
+		return nil, fmt.Errorf("threads: %w", err)
+	}
+	if e.passing, err = session.Open(ctx, nil, o); err != nil {
+		return nil, err
+	}
+	for _, a := range cfg.agents() {
+		if err := e.add(a, p.env, tools); err != nil {
+			return nil, fmt.Errorf("agent %s: %w", quoted(a.Name), err)
+		}
+	}
+	return e, nil
+}
+
+// add builds one agent.
+func (e *engine) add(cfg agentConfig, env func(string) string, tools agent.Tools) error {
+	model, err := cfg.Model.model(env, e.log)
+	if err != nil {
+		e.log.Error("an agent's model is not set up: its runs fail", "agent", cfg.Name, "error", err)
+		model = lostModel{}
+	}
+	prompt, err := cfg.prompt()
+	if err != nil {
+		return err
+	}
+	one := &engineAgent{cfg: cfg, keeper: e.kept, tools: profile{next: tools, names: cfg.Tools, timeout: cfg.ToolTimeout, asks: cfg.History != historyStateless}, close: func() {}}
+	if closer, ok := model.(interface{ Close() }); ok {
+		one.close = closer.Close
+	}
+	if cfg.History == historyStateless {
+		one.keeper = e.passing
+	}
+	one.agent, err = agent.New(model, one.tools, agent.Options{
+		Model: cfg.Model.Name, Instructions: prompt, MaxToolRounds: cfg.Rounds, MaxAnswer: cfg.Model.MaxAnswer,
+		MaxTokens: cfg.Tokens, MaxCost: cfg.Cost,
+		Price:  agent.Price{Input: cfg.Model.PriceIn, CachedInput: cfg.Model.PriceCached, Output: cfg.Model.PriceOut},
+		AskFor: cfg.AskFor, Logger: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	e.agents[cfg.Name] = one
+	e.names = append(e.names, cfg.Name)
+	return nil
+}
+
+// Close ends all runs, with the code shutdown, and waits for them.
+func (e *engine) Close() (err error) {
+	for _, k := range []*session.Keeper{e.kept, e.passing} {
+		if k != nil {
+			err = errors.Join(err, k.Close())
+		}
+	}
+	for _, a := range e.agents {
+		a.close()
+	}
+	return err
+}
+
+// named returns an agent; the empty name is the default one's.
+func (e *engine) named(name string) (*engineAgent, bool) {
+	a, ok := e.agents[cmp.Or(name, e.names[0])]
+	return a, ok
+}
+
+// A profile is what an agent may call of the tools that there are: those whose names fit
+// one of its patterns, each for a time.
+type profile struct {
+	next    agent.Tools
+	names   []string
+	timeout time.Duration
+	asks    bool // a question can be answered later
+}
+
+// List implements [agent.Tools].
+func (p profile) List(c tool.Caller) []tool.Spec {
+	all := p.next.List(c)
+	if len(p.names) == 0 {
+		return all
+	}
+	var some []tool.Spec
+	for _, s := range all {
+		if p.has(s.Name) {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+func (p profile) has(name string) bool {
+	return len(p.names) == 0 || slices.ContainsFunc(p.names, func(pattern string) bool { return covers(pattern, name) })
+}
+
+// Call implements [agent.Tools]. What the profile lacks does not exist, by none of its
+// names.
+func (p profile) Call(ctx context.Context, c tool.Caller, call tool.Call) (tool.Result, error) {
+	if len(p.names) > 0 && !slices.ContainsFunc(p.List(c), func(s tool.Spec) bool { return s.Name == call.Name }) {
+		return tool.Result{}, tool.NotFound(call.Name)
+	}
+	within, stop := context.WithTimeout(ctx, p.timeout)
+	defer stop()
+	res, err := p.next.Call(within, c, call)
+	var ask *tool.AskError
+	switch {
+	case err == nil:
+	case errors.As(err, &ask) && !p.asks:
+		return res, fmt.Errorf("%w: %s", tool.ErrDenied, ask.Error())
+	case within.Err() != nil && ctx.Err() == nil:
+		return res, fmt.Errorf("%w: it took longer than %s, which the agent gives it", tool.ErrTimeout, p.timeout)
+	}
+	return res, err
+}
+
+// covers reports whether a name fits a pattern, in which * stands for any part of it.
+func covers(pattern, name string) bool {
+	first, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == name
+	}
+	name, ok := strings.CutPrefix(name, first)
+	if !ok {
+		return false
+	}
+	for i := 0; i <= len(name); i++ {
+		if covers(rest, name[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// runner runs one turn of an agent.
+func (a *engineAgent) runner(caller tool.Caller, in event.Input, k session.Principal) session.Runner {
+	return func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+		t := r.Thread()
+		if t.Agent != "" && t.Agent != a.cfg.Name {
+			return session.Outcome{}, otherAgent(t)
+		}
+		ctx, stop := context.WithTimeout(ctx, a.cfg.Wall)
+		defer stop()
+		if err := a.prepare(ctx, r, in, k); err != nil {
+			return session.Outcome{}, err
+		}
+		out, err := a.agent.Run(ctx, r, agent.Input{
+			Caller: caller, Functions: in.Tools, Context: in.Context, State: t.State, Open: r.Waiting().Person, Resume: in.Resume,
+		})
+		return session.Outcome(out), err
+	}
+}
+
+// otherAgent refuses a run in a thread that another agent began.
+func otherAgent(t session.Thread) error {
+	return &event.Failure{Code: event.CodeInvalid, Message: fmt.Sprintf("threadId: the thread is one of the agent %s: ask that one, or begin another thread", quoted(t.Agent))}
+}
+
+// mostIgnored is how many messages that were left out are told of.
+const mostIgnored = 10
+
+// prepare tells a client what of its history does not count, and what it does not know
+// of the thread's.
+func (a *engineAgent) prepare(ctx context.Context, r *session.Run, in event.Input, p session.Principal) error {
+	for i, m := range r.Ignored() {
+		if i == mostIgnored {
+			break
+		}
+		value, err := json.Marshal(map[string]string{"code": "message_ignored", "message": fmt.Sprintf("message %s was left out: %s", quoted(m.ID), m.Why)})
+		if err != nil {
+			return err
+		}
+		if err := r.Emit(event.Custom{Name: agent.Warning, Value: value}); err != nil {
+			return err
+		}
+	}
+	if a.cfg.History == historyStateless || len(in.Messages) < 2 {
+		return nil
+	}
+	stored, err := a.keeper.Messages(ctx, p, r.Thread().Ref, "", lately)
+	if err != nil {
+		return err
+	}
+	if whole := missed(in.Messages, stored); whole != nil {
+		return r.Emit(event.MessagesSnapshot{Messages: whole})
+	}
+	return nil
+}
+
+// lately is how many messages of a thread are compared with a client's.
+const lately = 200
+
+// missed returns the history as a client ought to know it, nil if it knows it: one that
+// sends its history may lack what was said in the thread meanwhile (C-28). One that sends
+// only what is new is not told what it does not want to know.
+func missed(sent []chat.Message, stored []session.Stored) []chat.Message {
+	at := map[string]int{}
+	for i, m := range sent {
+		at[m.ID] = i
+	}
+	first := slices.IndexFunc(stored, func(m session.Stored) bool { _, ok := at[m.ID]; return ok })
+	if first < 0 {
+		return nil
+	}
+	lacks := false
+	whole := slices.Clone(sent[:at[stored[first].ID]])
+	for _, m := range stored[first:] {
+		_, knows := at[m.ID]
+		lacks = lacks || !knows
+		whole = append(whole, m.Message)
+	}
+	if !lacks {
+		return nil
+	}
+	return whole
+}
