@@ -1,8 +1,19 @@
 package main
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hutch-run/hutch/host/ownfile"
+	"github.com/hutch-run/hutch/protocol/strictyaml"
 )
 
 // agentConfig is one agent as it was configured.
@@ -27,45 +38,11 @@ type agentConfig struct {
 	// assistants and tools said.
 	History      string
 	TrustHistory bool
-	// Cancel ends a run whose client leaves.
-	Cancel bool
+	// Leaving says what becomes of a run whose client leaves.
+	Leaving string
 	// AskFor is how long a question to a person may be answered.
 	AskFor time.Duration
 }
-
-// modelConfig is the model of an agent.
-type modelConfig struct {
-	Kind string
-	// What follows is of openai.
-	BaseURL, Name   string
-	KeyEnv, KeyFile string
-	Idle, Total     time.Duration
-	MaxAnswer       int // tokens
-	// Price is what a million tokens cost.
-	PriceIn, PriceCached, PriceOut float64
-	// Script is the file of script; empty is the one that comes with hutch.
-	Script string
-}
-
-// String says what model it is, for people.
-func (m modelConfig) String() string {
-	switch {
-	case m.Kind == modelOpenAI:
-		return strings.Join(withoutEmpty("model", m.Name, "at", m.BaseURL), " ")
-	case m.Kind == modelEcho:
-		return "which repeats what it is told"
-	case m.Script != "":
-		return "which plays " + m.Script
-	}
-	return "a script that shows how tools are called"
-}
-
-// Kinds of models.
-const (
-	modelOpenAI = "openai"
-	modelEcho   = "echo"
-	modelScript = "script"
-)
 
 // Histories that an agent may go by.
 const (
@@ -74,25 +51,181 @@ const (
 	historyStateless = "stateless"
 )
 
+// What becomes of a run whose client leaves.
+const (
+	leavingDetach = "detach"
+	leavingCancel = "cancel"
+)
+
+// keyAgents is where agents stand in a configuration, each below its name.
+const keyAgents = "agents"
+
 // onlyAgent is the name of the agent that there is where none is configured.
 const onlyAgent = "default"
 
-// defaultAgent is what an agent is of which nothing is said.
-func defaultAgent(name string) agentConfig {
-	return agentConfig{
-		Name: name, Rounds: 16, Wall: 15 * time.Minute, ToolTimeout: 30 * time.Second, History: historyAppend, AskFor: 24 * time.Hour,
-		Model: modelConfig{Kind: modelScript, Idle: time.Minute, Total: 2 * time.Minute},
+// agentName is what agents may be called: it stands in paths and in policies.
+var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+func checkAgentName(name string) error {
+	if !agentName.MatchString(name) {
+		return fmt.Errorf("%s: the name of an agent has 1 to 63 small letters, digits, - and _", quoted(name))
 	}
+	return nil
 }
 
-// agents are those that were configured, the default one first, or the one that there
-// is where none was.
-func (cfg Config) agents() (all []agentConfig) {
-	only := defaultAgent(onlyAgent)
-	return []agentConfig{only}
+// agent is the agent of that name, which is made if there is none.
+func (cfg *Config) agent(name string) *agentConfig {
+	for _, a := range cfg.Agents {
+		if a.Name == name {
+			return a
+		}
+	}
+	a := &agentConfig{Name: name}
+	cfg.Agents = append(cfg.Agents, a)
+	return a
 }
+
+// putAgent makes an agent of which nothing is said but its name.
+func (cfg *Config) putAgent(name string, env func(string) string) error {
+	for _, s := range agentSettings(name) {
+		if s.derived {
+			continue
+		}
+		if err := cfg.put(s, given{[]string{s.fallback}, sourceDefault, ""}, env); err != nil {
+			return fmt.Errorf("default of %s: %w", s.key, err)
+		}
+	}
+	cfg.agent(name)
+	return nil
+}
+
+// fromAgents takes what a configuration says below keyAgents.
+func (cfg *Config) fromAgents(n *strictyaml.Node, path string, env func(string) string) error {
+	var names []string
+	for _, f := range n.Fields() {
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	if len(names) == 0 {
+		return n.Errorf("names no agent: write the name of one below it, or leave it away")
+	}
+	return n.Each(names, func(i int, v *strictyaml.Node) error {
+		if err := checkAgentName(names[i]); err != nil {
+			return v.Errorf("%w", err)
+		}
+		if err := cfg.putAgent(names[i], env); err != nil {
+			return v.Errorf("%w", err)
+		}
+		return cfg.fromMapping(agentSettings(names[i]), v, agentKey(names[i], ""), path, env)
+	})
+}
+
+// agentKey is where a key of an agent stands in a configuration.
+func agentKey(name, key string) string { return keyAgents + "." + name + "." + key }
+
+// finishAgents makes the agent that there is where none is configured, and checks what
+// depends on more than one value.
+func (cfg *Config) finishAgents(env func(string) string) (wrong []error) {
+	if len(cfg.Agents) == 0 {
+		if err := cfg.putAgent(onlyAgent, env); err != nil {
+			return []error{err}
+		}
+	}
+	var defaults []string
+	for _, a := range cfg.Agents {
+		if a.Default {
+			defaults = append(defaults, a.Name)
+		}
+		wrong = append(wrong, cfg.checkAgent(a)...)
+	}
+	switch {
+	case len(defaults) > 1:
+		wrong = append(wrong, usagef("%s: %s is the default agent already", cfg.given[agentKey(defaults[1], "default")].place(agentKey(defaults[1], "default")), defaults[0]))
+	case len(defaults) == 1:
+	case len(cfg.Agents) == 1:
+		cfg.Agents[0].Default = true
+	default:
+		wrong = append(wrong, usagef("%s: there are %d, and none of them is the default: write default: true below one", keyAgents, len(cfg.Agents)))
+	}
+	for _, a := range cfg.Agents {
+		cfg.settle(agentKey(a.Name, "default"), strconv.FormatBool(a.Default))
+	}
+	slices.SortStableFunc(cfg.Agents, func(a, b *agentConfig) int { // the default one first
+		return cmp.Compare(rankOf(a.Default), rankOf(b.Default))
+	})
+	return wrong
+}
+
+func rankOf(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// checkAgent refuses keys that do not go together.
+func (cfg *Config) checkAgent(a *agentConfig) (wrong []error) {
+	refuse := func(key, format string, args ...any) {
+		key = agentKey(a.Name, key)
+		wrong = append(wrong, usagef("%s: "+format, append([]any{cfg.given[key].place(key)}, args...)...))
+	}
+	has := func(key string) bool {
+		g := cfg.given[agentKey(a.Name, key)]
+		return g.source != "" && g.source != sourceDefault
+	}
+	if has("prompt") && has("prompt_file") {
+		refuse("prompt_file", "there is prompt too: take one away")
+	}
+	if has("model.key_env") && has("model.key_file") {
+		refuse("model.key_file", "there is key_env too: take one away")
+	}
+	for _, s := range agentSettings(a.Name) {
+		if key := strings.TrimPrefix(s.key, agentKey(a.Name, "")); has(key) && !a.Model.takes(key) {
+			refuse(key, "goes with another kind of model than %s", a.Model.Kind)
+		}
+	}
+	if a.Cost > 0 && a.Model.PriceIn == 0 && a.Model.PriceCached == 0 && a.Model.PriceOut == 0 {
+		refuse("limits.cost", "there is no price: write what a million tokens cost below model")
+	}
+	return wrong
+}
+
+// checkModels builds the model and reads the prompt of each agent, and returns what is
+// wrong with them. No request is made.
+func (cfg Config) checkModels(env func(string) string) (wrong []error) {
+	for _, a := range cfg.Agents {
+		if _, err := a.prompt(); err != nil {
+			wrong = append(wrong, cfg.inAgent(a, "prompt_file", err))
+		}
+		if key, err := a.Model.check(env); err != nil {
+			wrong = append(wrong, cfg.inAgent(a, "model."+key, err))
+		}
+	}
+	return wrong
+}
+
+// inAgent says where in the configuration a mistake stands.
+func (cfg Config) inAgent(a *agentConfig, key string, err error) error {
+	key = agentKey(a.Name, key)
+	return usagef("%s: %w", cmp.Or(cfg.given[key].place(key), key), err)
+}
+
+// maxPrompt is the largest file with a prompt, in bytes.
+const maxPrompt = 256 << 10
 
 // prompt is what the agent's model is told before anything else.
 func (a agentConfig) prompt() (string, error) {
-	return a.Prompt, nil
+	if a.PromptFile == "" {
+		return a.Prompt, nil
+	}
+	body, err := readOwn("prompt", a.PromptFile, maxPrompt, ownfile.Needs{})
+	return string(body), err
+}
+
+// agentDigest tells configurations apart whose agents differ.
+func (cfg Config) agentDigest() (string, error) {
+	text, err := json.Marshal(cfg.Agents)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
 }

@@ -48,6 +48,8 @@ type Config struct {
 	RequireJail bool
 	// Secrets says where secrets are kept.
 	Secrets secretFiles
+	// Agents are those that answer people, the default one first: at least one.
+	Agents []*agentConfig
 	// Log is the level of the log, empty for the command's own.
 	Log string
 	// Limits bound calls, requests and workers.
@@ -270,7 +272,7 @@ func (cfg *Config) finish(env func(string) string) (wrong []error) {
 			cfg.settle(f.key, abs)
 		}
 	}
-	return append(wrong, cfg.checkPlaces()...)
+	return append(append(wrong, cfg.checkPlaces()...), cfg.finishAgents(env)...)
 }
 
 // checkPlaces refuses what depends on more than one value.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -42,7 +43,7 @@ examples:
 
 // settingsHelp is a configuration file with every key, and what each is for.
 func settingsHelp() string {
-	return nested(settings(), "  ", func(s setting, indent string) string {
+	return nested(append(settings(), agentSettings("helper")...), "  ", func(s setting, indent string) string {
 		ways := []string{"default: " + s.fallback}
 		if s.env != "" {
 			ways = append(ways, s.env)
@@ -55,6 +56,9 @@ func settingsHelp() string {
 		if s.apart != "" {
 			return text + fmt.Sprintf("%s# %s: not in this file\n", indent, name)
 		}
+		if s.instead != "" {
+			return text + fmt.Sprintf("%s# %s: %s (in place of %s)\n", indent, name, s.example, s.instead)
+		}
 		return text + fmt.Sprintf("%s%s: %s\n", indent, name, s.example)
 	})
 }
@@ -63,18 +67,20 @@ func settingsHelp() string {
 // margin, each as write says for its indentation; what write leaves out is not there.
 func nested(all []setting, margin string, write func(s setting, indent string) string) string {
 	var b strings.Builder
-	open := ""
+	var open []string
 	for _, s := range all {
-		top, _, below := strings.Cut(s.key, ".")
-		if !below {
-			b.WriteString(write(s, margin))
+		above := strings.Split(s.key, ".")
+		above = above[:len(above)-1]
+		text := write(s, margin+strings.Repeat("  ", len(above)))
+		if text == "" {
 			continue
 		}
-		text := write(s, margin+"  ")
-		if text != "" && top != open {
-			fmt.Fprintf(&b, "%s%s:\n", margin, top)
-			open = top
+		for i, key := range above {
+			if i >= len(open) || !slices.Equal(open[:i+1], above[:i+1]) {
+				fmt.Fprintf(&b, "%s%s%s:\n", margin, strings.Repeat("  ", i), key)
+			}
 		}
+		open = above
 		b.WriteString(text)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
@@ -178,6 +184,9 @@ func runConfigCheck(c *cli.Context, p program) error {
 	if cfg.Policy != "" && cfg.State != "" {
 		r.Mistakes = append(r.Mistakes, cfg.policyMistakes()...)
 		r.Mistakes = append(r.Mistakes, cfg.secretMistakes(p)...)
+		for _, err := range cfg.checkModels(p.env) {
+			r.Mistakes = append(r.Mistakes, mistakesIn(err)...)
+		}
 		r.Mistakes = append(r.Mistakes, cfg.certificateMistakes()...)
 	}
 	if c.Bool(flagJSON) {
@@ -218,10 +227,23 @@ func (r configReport) print(w io.Writer, say *voice) error {
 	return nil
 }
 
+// settings are all there are, with those of each agent that go with its model.
+func (cfg Config) settings() []setting {
+	all := settings()
+	for _, a := range cfg.Agents {
+		for _, s := range agentSettings(a.Name) {
+			if a.Model.takes(strings.TrimPrefix(s.key, agentKey(a.Name, ""))) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
 // shown lists what all settings are, in the order of the help. A secret one is there
 // or not.
 func (cfg Config) shown() (all []shownSetting) {
-	for _, s := range settings() {
+	for _, s := range cfg.settings() {
 		g, ok := cfg.given[s.key]
 		if !ok {
 			g = given{[]string{}, sourceDefault, ""}
@@ -309,7 +331,7 @@ func runConfigShow(c *cli.Context, p program) error {
 		return tellFirst(wrong, configFile(c, p))
 	}
 	var failed error
-	text := nested(settings(), "", func(s setting, indent string) string {
+	text := nested(cfg.settings(), "", func(s setting, indent string) string {
 		g, ok := cfg.given[s.key]
 		if !ok || s.apart != "" {
 			return ""

@@ -13,8 +13,13 @@ func TestHelpHasEverySetting(t *testing.T) {
 	if !strings.Contains(cmd.Description, help) {
 		t.Error("the help of config lacks the settings")
 	}
-	for _, s := range settings() {
-		if s.means == "" || s.allowed == "" || s.fallback == "" || s.env+s.flag == "" || s.example == "" && s.apart == "" {
+	all := append(settings(), agentSettings("helper")...)
+	for _, s := range all {
+		ways := s.env + s.flag
+		if strings.HasPrefix(s.key, keyAgents) { // which stand in the file alone
+			ways = "file"
+		}
+		if s.means == "" || s.allowed == "" || s.fallback == "" || ways == "" || s.example == "" && s.apart == "" {
 			t.Errorf("%s says too little: %+v", s.key, s)
 		}
 		for _, part := range []string{s.means, s.allowed, "default: " + s.fallback, s.env, s.flag, s.example} {
@@ -27,8 +32,8 @@ func TestHelpHasEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatalf("what help shows is no configuration: %v", err)
 	}
-	for _, s := range settings() {
-		if g := cfg.given[s.key]; s.apart == "" && g.source != sourceFile {
+	for _, s := range all {
+		if g := cfg.given[s.key]; s.apart == "" && s.instead == "" && g.source != sourceFile {
 			t.Errorf("the file that help shows lacks %s", s.key)
 		}
 	}

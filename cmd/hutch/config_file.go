@@ -38,8 +38,14 @@ func (cfg *Config) fromMapping(all []setting, n *strictyaml.Node, prefix, path s
 		}
 	}
 	names = slices.Compact(names)
+	if prefix == "" {
+		names = append(names, keyAgents)
+	}
 	return n.Each(names, func(i int, v *strictyaml.Node) error {
 		key := prefix + names[i]
+		if key == keyAgents {
+			return cfg.fromAgents(v, path, env)
+		}
 		at := slices.IndexFunc(all, func(s setting) bool { return s.key == key })
 		if at < 0 {
 			return cfg.fromMapping(all, v, key+".", path, env)
@@ -73,6 +79,9 @@ func valuesOf(s setting, v *strictyaml.Node, path string) (values []string, err 
 	}
 	for _, item := range items {
 		text, err := item.Text()
+		if s.text && item.Kind() == strictyaml.Block {
+			text, err = item.Raw(), nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ type engine struct {
 
 // engineAgent is one agent that is ready to run.
 type engineAgent struct {
-	cfg    agentConfig
+	cfg    *agentConfig
 	agent  *agent.Agent
 	keeper *session.Keeper
 	tools  profile
@@ -59,7 +59,7 @@ func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools 
 		}
 	}()
 	o := session.Options{Logger: log}
-	for _, a := range cfg.agents() {
+	for _, a := range cfg.Agents {
 		o.RunTime = max(o.RunTime, a.Wall)
 	}
 	if e.kept, err = session.Open(ctx, db, o); err != nil {
@@ -68,7 +68,7 @@ func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools 
 	if e.passing, err = session.Open(ctx, nil, o); err != nil {
 		return nil, err
 	}
-	for _, a := range cfg.agents() {
+	for _, a := range cfg.Agents {
 		if err := e.add(a, p.env, tools); err != nil {
 			return nil, fmt.Errorf("agent %s: %w", quoted(a.Name), err)
 		}
@@ -77,7 +77,7 @@ func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools 
 }
 
 // add builds one agent.
-func (e *engine) add(cfg agentConfig, env func(string) string, tools agent.Tools) error {
+func (e *engine) add(cfg *agentConfig, env func(string) string, tools agent.Tools) error {
 	model, err := cfg.Model.model(env, e.log)
 	if err != nil {
 		e.log.Error("an agent's model is not set up: its runs fail", "agent", cfg.Name, "error", err)
@@ -85,7 +85,8 @@ func (e *engine) add(cfg agentConfig, env func(string) string, tools agent.Tools
 	}
 	prompt, err := cfg.prompt()
 	if err != nil {
-		return err
+		e.log.Error("an agent's prompt cannot be read: its runs fail", "agent", cfg.Name, "error", err)
+		model = lostModel{}
 	}
 	one := &engineAgent{cfg: cfg, keeper: e.kept, tools: profile{next: tools, names: cfg.Tools, timeout: cfg.ToolTimeout, asks: cfg.History != historyStateless}, close: func() {}}
 	if closer, ok := model.(interface{ Close() }); ok {

@@ -92,7 +92,7 @@ func (v visitor) Run(ctx context.Context, in event.Input) iter.Seq2[event.Event,
 		}
 		defer s.Close()
 		ended := play(ctx, s, yield)
-		if ended || !v.cfg.Cancel {
+		if ended || v.cfg.Leaving != leavingCancel {
 			return
 		}
 		ref := session.Ref{Owner: v.who.Name, ID: in.ThreadID}

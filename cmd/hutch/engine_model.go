@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/hutch-run/hutch/host/ownfile"
@@ -18,7 +19,65 @@ import (
 //go:embed demo/script.yaml
 var demoScript []byte
 
-// model builds the model of an agent. It makes no request.
+// modelConfig is the model of an agent.
+type modelConfig struct {
+	Kind string
+	// What follows is of openai.
+	BaseURL, Name   string
+	KeyEnv, KeyFile string
+	Idle, Total     time.Duration
+	MaxAnswer       int // tokens
+	// Price is what a million tokens cost.
+	PriceIn, PriceCached, PriceOut float64
+	// Script is the file of script; empty is the one that comes with hutch.
+	Script string
+}
+
+// Kinds of models.
+const (
+	modelOpenAI = "openai"
+	modelScript = "script"
+	modelEcho   = "echo"
+)
+
+func modelKinds() []string { return []string{modelOpenAI, modelScript, modelEcho} }
+
+// takes reports whether a key of an agent goes with this kind of model.
+func (m modelConfig) takes(key string) bool {
+	switch key {
+	case "model.base_url", "model.name", "model.key_env", "model.key_file", "model.idle", "model.total", "model.max_answer":
+		return m.Kind == modelOpenAI
+	case "model.script":
+		return m.Kind == modelScript
+	}
+	return true
+}
+
+const defaultBaseURL = "https://api.openai.com/v1"
+
+// checkBaseURL refuses what no model can stand behind.
+func checkBaseURL(text string) error {
+	m, err := llm.NewOpenAI(text, llm.OpenAIOptions{})
+	if err == nil {
+		m.Close()
+	}
+	return err
+}
+
+// String says what model it is, for people.
+func (m modelConfig) String() string {
+	switch {
+	case m.Kind == modelOpenAI:
+		return strings.Join(withoutEmpty("model", m.Name, "at", m.BaseURL), " ")
+	case m.Kind == modelEcho:
+		return "which repeats what it is told"
+	case m.Script != "":
+		return "which plays " + m.Script
+	}
+	return "a script that shows how tools are called"
+}
+
+// model builds the model. It makes no request.
 func (m modelConfig) model(env func(string) string, log *slog.Logger) (agent.Model, error) {
 	switch m.Kind {
 	case modelEcho:
@@ -34,10 +93,35 @@ func (m modelConfig) model(env func(string) string, log *slog.Logger) (agent.Mod
 	}
 	if m.KeyEnv != "" {
 		if o.Key = env(m.KeyEnv); o.Key == "" {
-			return nil, hinted(fmt.Errorf("%s: no such variable, and it is to hold the key", m.KeyEnv), "set it, or name a file as key_file")
+			return nil, hinted(fmt.Errorf("%s is not set, and it is to hold the key", m.KeyEnv), "set it, or name a file as key_file")
+		}
+	}
+	if m.KeyFile != "" {
+		if _, err := readOwn("key", m.KeyFile, maxKeyFile, ownfile.Needs{Private: true}); err != nil {
+			return nil, err
 		}
 	}
 	return llm.NewOpenAI(m.BaseURL, o)
+}
+
+// maxKeyFile is the largest file with a key, in bytes.
+const maxKeyFile = 16 << 10
+
+// check builds the model and lets it go; key is the one that is wrong.
+func (m modelConfig) check(env func(string) string) (key string, err error) {
+	made, err := m.model(env, slog.New(slog.DiscardHandler))
+	if closer, ok := made.(interface{ Close() }); ok && err == nil {
+		closer.Close()
+	}
+	switch {
+	case m.Kind == modelScript:
+		return "script", err
+	case m.KeyEnv != "":
+		return "key_env", err
+	case m.KeyFile != "":
+		return "key_file", err
+	}
+	return "base_url", err
 }
 
 // script is the model that plays a file.

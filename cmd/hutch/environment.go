@@ -63,6 +63,9 @@ func (cfg *Config) fromEnv(all []setting, p program) (wrong []error) {
 			wrong = append(wrong, usagef("%s: %w", s.env, err))
 		}
 	}
+	for _, a := range cfg.Agents {
+		known[a.Model.KeyEnv] = true
+	}
 	for _, entry := range slices.Sorted(slices.Values(p.environ())) {
 		name, value, _ := strings.Cut(entry, "=")
 		if value != "" && strings.HasPrefix(name, ours) && !known[name] && !strings.HasPrefix(name, secrets.EnvPrefix) && !foreignEnv.MatchString(name) {

@@ -24,7 +24,7 @@ const (
 func (a *App) greet(ctx context.Context, p program, say *voice, addr net.Addr) (stop func()) {
 	base := a.base(addr)
 	say.line("serving %s/mcp", base)
-	for i, cfg := range a.cfg.agents() {
+	for i, cfg := range a.cfg.Agents {
 		path := "/agui"
 		if i > 0 {
 			path = "/agents/" + cfg.Name + path

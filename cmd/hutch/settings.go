@@ -29,6 +29,10 @@ type setting struct {
 	// many: it takes several values. path: they are files or folders, and in the
 	// configuration file relative to it.
 	many, path bool
+	// text: it may have several lines.
+	text bool
+	// instead is what it cannot stand beside, or beside whose value, in the example.
+	instead string
 	// apart says why it may not stand in the configuration file; empty if it may.
 	apart string
 	// secret: its value is not shown.

@@ -53,12 +53,16 @@ func setSize[T int | int64](field *T, text string, least, most int64) error {
 }
 
 func setDuration(field *time.Duration, text string) error {
+	return setDurationUpTo(field, text, maxDuration)
+}
+
+func setDurationUpTo(field *time.Duration, text string, most time.Duration) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || text == "0" { // "0" parses without a unit
 		return fmt.Errorf("%s: a duration is a number and ms, s, m or h, such as 30s", quoted(text))
 	}
-	if d < time.Millisecond || d > maxDuration {
-		return fmt.Errorf("%s: allowed are 1ms to 1h", text)
+	if d < time.Millisecond || d > most {
+		return fmt.Errorf("%s: allowed are 1ms to %dh", text, most/time.Hour)
 	}
 	*field = d
 	return nil
