@@ -99,7 +99,7 @@ func (e *engine) add(cfg *agentConfig, env func(string) string, tools agent.Tool
 		Model: cfg.Model.Name, Instructions: prompt, MaxToolRounds: cfg.Rounds, MaxAnswer: cfg.Model.MaxAnswer,
 		MaxTokens: cfg.Tokens, MaxCost: cfg.Cost,
 		Price:  agent.Price{Input: cfg.Model.PriceIn, CachedInput: cfg.Model.PriceCached, Output: cfg.Model.PriceOut},
-		AskFor: cfg.AskFor, Logger: e.log,
+		AskFor: cfg.AskFor,
 	})
 	if err != nil {
 		return err
