@@ -400,7 +400,7 @@ func TestAskingRefusesOnEveryFace(t *testing.T) {
 			t.Errorf("a rule that asks: %s", got)
 		}
 		s.awaitListed(t, "ask", false)
-		const why = "waits for a person before each call, as the policy says, and nobody can be asked yet: only the operator can allow it, with approval: allow for this tool"
+		const why = "waits for a person before each call, as the policy says, and nobody can be asked here: ask for it with \"hutch chat\" or at /agui, or the operator allows it, with approval: allow for this tool"
 		if got := callText(t, c.ClientSession, "ask"); got != `tool "ask" `+why {
 			t.Errorf("a tool that asks: %s", got)
 		}

@@ -25,9 +25,6 @@ const (
 	faceChat = "chat"
 )
 
-// asksPeople says whether a caller can ask a person whether a tool may be called.
-func asksPeople(c tool.Caller) bool { return c.Face == faceAGUI || c.Face == faceChat }
-
 // engine runs agents for people: each has a model, tools of the registry and threads. It
 // is the owner's of a state folder, and may be used from any goroutine.
 //

@@ -145,6 +145,7 @@ func (v visitor) submit(ctx context.Context, in event.Input) (*session.Stream, e
 		Principal: v.who.Name, Agent: v.cfg.Name, Conversation: in.ThreadID, RunID: in.RunID,
 		CallID: in.RunID, // until there is a call: what is listed is for somebody who waits
 		Face:   v.face,
+		Asks:   true,
 	}
 	return v.keeper.Submit(ctx, v.who, session.Input{
 		Thread: in.ThreadID, RunID: in.RunID, Parent: in.ParentRunID, Agent: v.cfg.Name,
@@ -317,7 +318,7 @@ func (v visitor) Thread(ctx context.Context, id string, q agui.MessagesQuery) (h
 
 // Capabilities implements [agui.Engine].
 func (v visitor) Capabilities(context.Context) (agui.Capabilities, error) {
-	listed := v.tools.List(tool.Caller{Principal: v.who.Name, Agent: v.cfg.Name, CallID: "capabilities", Face: v.face})
+	listed := v.tools.List(tool.Caller{Principal: v.who.Name, Agent: v.cfg.Name, CallID: "capabilities", Face: v.face, Asks: true})
 	tools := agui.Tools{Supported: true, ParallelCalls: true, ClientProvided: true}
 	for _, s := range listed {
 		tools.Items = append(tools.Items, event.Tool{Name: s.Name, Description: s.Description, Parameters: s.InputSchema})

@@ -54,6 +54,9 @@ func callStatus(r tool.Result, err error) string {
 		}
 		return "ok"
 	}
+	if ask := (*tool.AskError)(nil); errors.As(err, &ask) {
+		return "asked"
+	}
 	for _, row := range callStatuses {
 		if errors.Is(err, row.err) {
 			return row.name

@@ -57,7 +57,7 @@ func policyKeys() []policyKey {
 		[]policyKey{
 			{path: "version", means: "the version of this grammar; has to be there", allowed: "1", example: "1"},
 			{path: "defaults", means: "what goes for each module whose entry does not say otherwise"},
-			{path: "defaults/approval", means: "may tools be called", allowed: approvals, fallback: "allow; ask holds the tool, as nobody can be asked yet", example: "allow"},
+			{path: "defaults/approval", means: "may tools be called", allowed: approvals, fallback: "allow; ask has a person decide about each call, in hutch chat and at /agui, and holds the tool elsewhere", example: "allow"},
 			{path: limitsPath, means: "bounds of one call, and of one day"},
 		},
 		policyLimits(),
@@ -151,7 +151,7 @@ func policyEntry() []policyKey {
 		{path: entryPath + "/config/*", name: "token", allowed: "a text", example: `"secret://github_token"`},
 		{path: tools, means: "what goes for single tools"},
 		{path: tools + "/*", name: "create_issue", means: "the name of the tool, without prefix"},
-		{path: tools + "/*/approval", means: "may it be called; ask holds it, as nobody can be asked yet", allowed: approvals, fallback: "that of defaults", example: "allow"},
+		{path: tools + "/*/approval", means: "may it be called; ask has a person decide about each call", allowed: approvals, fallback: "that of defaults", example: "allow"},
 		{path: tools + "/*/grant", means: "narrows the kinds that stand in it, with the keys of the module's grant; [] takes one away",
 			fallback: "all that the module has", example: "{http: [{host: api.github.com, methods: [POST]}], bridge: []}", like: grantPath},
 		{path: tools + "/*/args", means: "bounds of its arguments"},

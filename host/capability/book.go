@@ -243,7 +243,7 @@ func (e Effective) approved(c tool.Caller, otherwise Approval) *verdict {
 	case a == Deny:
 		reason = "is denied by the policy: only the operator can allow it, with approval: allow for this tool"
 	case a == Ask:
-		reason = "waits for a person before each call, as the policy says, and nobody can be asked yet: only the operator can allow it, with approval: allow for this tool"
+		reason = "waits for a person before each call, as the policy says, and nobody can be asked here: ask for it with \"hutch chat\" or at /agui, or the operator allows it, with approval: allow for this tool"
 	default:
 		return nil
 	}
