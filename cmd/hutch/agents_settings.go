@@ -126,8 +126,11 @@ func (f agentField) word(field func(*agentConfig) *string, allowed ...string) fu
 
 func (f agentField) checked(field func(*agentConfig) *string, check func(string) error) func(*Config, []string) error {
 	return f.take(func(a *agentConfig, text string) error {
+		if err := check(text); err != nil {
+			return err
+		}
 		*field(a) = text
-		return check(text)
+		return nil
 	})
 }
 
