@@ -110,6 +110,7 @@ func (cfg *Config) fromAgents(n *strictyaml.Node, path string, env func(string) 
 	if len(names) == 0 {
 		return n.Errorf("names no agent: write the name of one below it, or leave it away")
 	}
+	cfg.agentsFrom = path
 	return n.Each(names, func(i int, v *strictyaml.Node) error {
 		if err := checkAgentName(names[i]); err != nil {
 			return v.Errorf("%w", err)
@@ -224,8 +225,11 @@ func (a agentConfig) prompt() (string, error) {
 }
 
 // agentDigest tells configurations apart whose agents differ.
-func (cfg Config) agentDigest() (string, error) {
+func (cfg Config) agentDigest() string {
 	text, err := json.Marshal(cfg.Agents)
+	if err != nil {
+		return "" // there is nothing in them that JSON does not take
+	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), err
+	return hex.EncodeToString(sum[:])
 }

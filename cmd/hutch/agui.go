@@ -22,6 +22,7 @@ var aguiPaths = []string{"/agui", "/agui/*", "/agents/{agent}/agui", "/agents/{a
 // commands on the owner's socket.
 type aguiFace struct {
 	engine             *engine
+	known              agentList
 	root, named, chats *agui.Server
 }
 
@@ -30,7 +31,7 @@ func (a *App) newAGUI() *aguiFace {
 		return agui.New(a.engine.opener(face), agui.Options{Prefix: prefix, MaxBody: a.cfg.Limits.Body, Logger: a.log})
 	}
 	return &aguiFace{
-		engine: a.engine, root: serve("/agui", faceAGUI), named: serve("/agents/{agent}/agui", faceAGUI), chats: serve(agentsPath+"/{agent}/agui", faceChat),
+		engine: a.engine, known: a.knownAgents(), root: serve("/agui", faceAGUI), named: serve("/agents/{agent}/agui", faceAGUI), chats: serve(agentsPath+"/{agent}/agui", faceChat),
 	}
 }
 
@@ -48,6 +49,10 @@ func (f *aguiFace) web() http.Handler {
 // local answers on the owner's socket. Whoever gets there is the user that hutch runs as.
 func (f *aguiFace) local() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == agentsPath {
+			tell(w, f.known, nil)
+			return
+		}
 		f.chats.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Anyone())))
 	})
 }

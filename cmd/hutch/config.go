@@ -50,6 +50,8 @@ type Config struct {
 	Secrets secretFiles
 	// Agents are those that answer people, the default one first: at least one.
 	Agents []*agentConfig
+	// agentsFrom is the file that has them; empty if none has.
+	agentsFrom string
 	// Log is the level of the log, empty for the command's own.
 	Log string
 	// Limits bound calls, requests and workers.

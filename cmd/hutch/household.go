@@ -28,6 +28,7 @@ import (
 const (
 	ownerServe = "serve"
 	ownerMCP   = "mcp"
+	ownerChat  = "chat"
 	// ownerTools is a command that owns the directory for a moment, and answers
 	// nobody.
 	ownerTools = "tools"
@@ -231,6 +232,8 @@ type tenant struct {
 	cfg Config
 	p   program
 	log *slog.Logger
+	// kind is what this process is as an owner.
+	kind string
 
 	mu    sync.Mutex
 	house *house // the last one, nil if this process never owned
@@ -238,8 +241,26 @@ type tenant struct {
 
 // connect implements [relay.Options].Connect.
 func (t *tenant) connect(ctx context.Context) (relay.Server, error) {
-	if h := t.own(); h != nil {
+	var at guest
+	h, err := t.find(ctx, func(c *owner.Client) error {
+		stream, err := c.Upgrade(ctx, stdioPath, stdioProtocol)
+		at = guest{stream, c}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case h != nil:
 		return h.local(), nil
+	}
+	return at, nil
+}
+
+// find returns what this process owns, which it may do from now on, or has use called
+// with another owner, again as long as that is gone.
+func (t *tenant) find(ctx context.Context, use func(*owner.Client) error) (*house, error) {
+	if h := t.own(); h != nil {
+		return h, nil
 	}
 	st, err := openState(t.cfg.State)
 	if err != nil {
@@ -248,7 +269,7 @@ func (t *tenant) connect(ctx context.Context) (relay.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinPatience)
 	defer cancel()
 	for {
-		o, c, err := owner.Join(ctx, st.dir, t.cfg.ownerInfo(ownerMCP))
+		o, c, err := owner.Join(ctx, st.dir, t.cfg.ownerInfo(t.kind))
 		switch {
 		case err != nil:
 			return nil, hinted(fmt.Errorf("state %s: %w", quoted(t.cfg.State), err), "stop the process that uses it, or use another folder with --%s DIR", flagState)
@@ -258,11 +279,7 @@ func (t *tenant) connect(ctx context.Context) (relay.Server, error) {
 		if err := t.cfg.agrees(c.Owner); err != nil {
 			return nil, err
 		}
-		stream, err := c.Upgrade(ctx, stdioPath, stdioProtocol)
-		switch {
-		case err == nil:
-			return guest{stream, c}, nil
-		case !errors.Is(err, owner.ErrGone):
+		if err := use(c); !errors.Is(err, owner.ErrGone) {
 			return nil, err
 		}
 		select {
@@ -290,7 +307,7 @@ func (g guest) Check(ctx context.Context) error {
 }
 
 // settle makes this process the owner it was found to be.
-func (t *tenant) settle(o *owner.Owner) (relay.Server, error) {
+func (t *tenant) settle(o *owner.Owner) (*house, error) {
 	h, err := openHouse(t.cfg, t.p, t.log, o)
 	if err != nil {
 		return nil, err
@@ -298,7 +315,7 @@ func (t *tenant) settle(o *owner.Owner) (relay.Server, error) {
 	t.mu.Lock()
 	t.house = h
 	t.mu.Unlock()
-	return h.local(), nil
+	return h, nil
 }
 
 // own returns what this process owns, nil if it does not.

@@ -46,7 +46,7 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 	if err := cfg.watchableFolders(say); err != nil {
 		return err
 	}
-	t := &tenant{cfg: cfg, p: p, log: log}
+	t := &tenant{cfg: cfg, p: p, log: log, kind: ownerMCP}
 	return t.ServeStdio(c.Context, p.stdin, p.stdout)
 }
 

@@ -74,21 +74,27 @@ func (t *terminal) ask(ctx context.Context, question string) (answer string, err
 			return "", fmt.Errorf("what was typed before cannot be discarded: %w", err)
 		}
 	}
-	if err := t.show(question + " "); err != nil {
-		return "", err
+	answer, _, err = t.line(ctx, question+" ")
+	return answer, err
+}
+
+// line returns the next line that is typed, trimmed; more says that it is not the end.
+// An interrupt does not wait for it.
+func (t *terminal) line(ctx context.Context, prompt string) (line string, more bool, err error) {
+	if err := t.show(prompt); err != nil {
+		return "", false, err
 	}
-	var line string
 	typed := launch(func() error {
-		if t.in.Scan() {
+		if more = t.in.Scan(); more {
 			line = strings.TrimSpace(t.in.Text())
 		}
 		return t.in.Err()
 	})
 	select {
 	case err := <-typed:
-		return line, err
+		return line, more, err
 	case <-ctx.Done(): // the goroutine ends with the process
-		return "", ctx.Err()
+		return "", false, ctx.Err()
 	}
 }
 

@@ -36,6 +36,18 @@ func (v *voice) line(format string, args ...any) {
 	v.write("hutch: " + oneLine(fmt.Sprintf(format, args...)) + "\n")
 }
 
+// dim is line, in a colour that steps back if there are colours.
+func (v *voice) dim(colour bool, format string, args ...any) {
+	if !colour {
+		v.line(format, args...)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clear()
+	v.write("\x1b[2mhutch: " + oneLine(fmt.Sprintf(format, args...)) + "\x1b[0m\n")
+}
+
 // working shows what takes long. On a terminal the next line replaces it; off
 // a terminal it is a line like any other.
 func (v *voice) working(format string, args ...any) {

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hutch-run/hutch/protocol/agui"
+	"github.com/hutch-run/hutch/protocol/chat"
+	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/protocol/tool"
+)
+
+const (
+	flagAgent  = "agent"
+	flagThread = "thread"
+)
+
+func chatCommand(p program) *cli.Command {
+	return &cli.Command{
+		Name:      "chat",
+		Usage:     "talk to an agent that uses the tools",
+		UsageText: "hutch chat [TEXT | -] [flags]",
+		Flags: append(folderFlags(), identityFlag(),
+			&cli.StringFlag{Name: flagAgent, Usage: "`NAME`: agent of the configuration to talk to (default: the default one)"},
+			&cli.StringFlag{Name: flagThread, Usage: "`ID`: thread to go on with (default: a new one)"},
+			jsonFlag("every event of AG-UI, one a line,"), logFlag("error")),
+		Action: func(c *cli.Context) error { return runChat(c, p) },
+		Description: `Without TEXT, what is typed line by line is said, and /quit ends it; what comes through a pipe is said as a
+whole, as with -. Answers go to standard output, what is called and what is asked to standard error. A tool
+whose approval is ask waits for a yes at the terminal; where there is none, the question stays in the thread.
+
+Threads are kept in the state folder, by whoever owns it: where a "hutch serve" or a "hutch mcp" runs on it,
+its agents answer. Without a configuration there is one agent, a script that shows how tools are called;
+"hutch help config" says how a model takes its place.
+` + exitCodeHelp + `
+
+examples:
+  $ hutch chat
+  $ hutch chat "count the words: to be or not to be"
+  $ git diff | hutch chat - --agent reviewer
+  $ hutch chat --thread 6q3w5xk2hd7m`,
+	}
+}
+
+// A talker is an agent as "hutch chat" reaches it: in this process, or through the
+// owner of the state folder.
+type talker interface {
+	Run(context.Context, event.Input) iterEvents
+	Cancel(ctx context.Context, threadID, runID string) error
+	Thread(context.Context, string, agui.MessagesQuery) (agui.History, error)
+	Capabilities(context.Context) (agui.Capabilities, error)
+}
+
+// A chatter is one conversation in a terminal or a pipe.
+type chatter struct {
+	connect func(context.Context) (talker, error)
+	thread  string
+	show    *chatShow
+	person  *terminal // nil if nobody can be asked
+	// history is what a client has to send whose agent keeps nothing; nil where it does.
+	history *chatHistory
+	flags   string // of a command that comes back
+}
+
+func runChat(c *cli.Context, p program) (err error) {
+	if err := wantArgs(c, 0, 1, "at most one TEXT, in quotes"); err != nil {
+		return err
+	}
+	cfg, err := loadJoined(c, p)
+	if err != nil {
+		return err
+	}
+	if wrong := cfg.checkModels(p.env); len(wrong) > 0 {
+		return tellFirst(wrong, configFile(c, p))
+	}
+	say := &voice{w: c.App.ErrWriter}
+	log, err := newLogger(c, say)
+	if err != nil {
+		return err
+	}
+	t := &tenant{cfg: cfg, p: p, log: log, kind: ownerChat}
+	defer func() { err = errors.Join(err, t.close()) }()
+	ch := &chatter{
+		connect: func(ctx context.Context) (talker, error) { return t.talkTo(ctx, c.String(flagAgent)) },
+		thread:  c.String(flagThread), show: newChatShow(c.App.Writer, say, p.env("NO_COLOR") == "", c.Bool(flagJSON)), flags: cfg.flags(),
+	}
+	if ch.thread == "" {
+		ch.thread = strings.ToLower(rand.Text()[:12])
+	}
+	if isTerminal(p.stdin) {
+		if ch.person, err = openTerminal(p); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, ch.person.close()) }()
+	}
+	text := c.Args().First()
+	switch {
+	case text == "-" || text == "" && ch.person == nil:
+		body, err := readAtMost(p.stdin)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		if text = strings.TrimSpace(string(body)); text == "" {
+			return usagef("standard input says nothing").withHint("hutch chat \"TEXT\"")
+		}
+	case text == "":
+		return ch.talk(c.Context, say)
+	}
+	return ch.once(c.Context, text)
+}
+
+// once says one thing.
+func (ch *chatter) once(ctx context.Context, text string) error {
+	if err := ch.begin(ctx); err != nil {
+		return err
+	}
+	open, err := ch.turn(ctx, ch.saying(text))
+	if err == nil && len(open) > 0 {
+		err = hinted(fmt.Errorf("%w: %s, and nobody can be asked here", tool.ErrDenied, open[0].Message), "hutch chat --%s %s%s", flagThread, shellWord(ch.thread), ch.flags)
+	}
+	return err
+}
+
+// begin finds out what there is to send.
+func (ch *chatter) begin(ctx context.Context) error {
+	t, err := ch.connect(ctx)
+	if err != nil {
+		return err
+	}
+	can, err := t.Capabilities(ctx)
+	if err != nil {
+		return err
+	}
+	if can.State == nil || !can.State.PersistentState {
+		ch.history = &chatHistory{}
+	}
+	return nil
+}
+
+// talk says what is typed, line by line.
+func (ch *chatter) talk(ctx context.Context, say *voice) error {
+	if err := ch.begin(ctx); err != nil {
+		return err
+	}
+	say.line("thread %s; /quit ends, and \"hutch chat --%s %s%s\" comes back", ch.thread, flagThread, shellWord(ch.thread), ch.flags)
+	if err := ch.resumeOpen(ctx); err != nil {
+		return err
+	}
+	for {
+		line, more, err := ch.person.line(ctx, "> ")
+		switch {
+		case err != nil:
+			return err
+		case line == "/quit" || !more && line == "":
+			return nil
+		case line == "":
+			continue
+		}
+		if _, err := ch.turn(ctx, ch.saying(line)); err != nil {
+			var failed *event.Failure
+			if !errors.As(err, &failed) || ctx.Err() != nil {
+				return err
+			}
+			say.line("error: %s", err)
+		}
+	}
+}
+
+// resumeOpen shows where a thread stands that somebody comes back to, and asks what it
+// waits for.
+func (ch *chatter) resumeOpen(ctx context.Context) error {
+	t, err := ch.connect(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := t.Thread(ctx, ch.thread, agui.MessagesQuery{Limit: recalled})
+	if errors.Is(err, event.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ch.show.recall(h)
+	if len(h.Interrupts) == 0 {
+		return nil
+	}
+	in, err := ch.ask(ctx, h.Interrupts)
+	if err != nil {
+		return err
+	}
+	_, err = ch.turn(ctx, in)
+	return err
+}
+
+// recalled is how many messages of a thread are shown again.
+const recalled = 20
+
+// saying is an input that says text.
+func (ch *chatter) saying(text string) event.Input {
+	in := event.Input{Messages: []chat.Message{{ID: rand.Text(), Role: chat.User, Content: chat.Text(text)}}}
+	if ch.history != nil {
+		in.Messages = ch.history.with(in.Messages...)
+	}
+	return in
+}
+
+// turn has an input run, and asks what it needs to know until it has ended. open are
+// questions that nobody could be asked.
+func (ch *chatter) turn(ctx context.Context, in event.Input) (open []event.Interrupt, err error) {
+	for {
+		last, err := ch.run(ctx, in)
+		if err != nil || last.Outcome == nil || last.Outcome.Type != event.Interrupted {
+			return nil, err
+		}
+		if ch.person == nil {
+			return last.Outcome.Interrupts, nil
+		}
+		if in, err = ch.ask(ctx, last.Outcome.Interrupts); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ask asks a person, and returns the input that answers.
+func (ch *chatter) ask(ctx context.Context, questions []event.Interrupt) (in event.Input, err error) {
+	for _, q := range questions {
+		answer := event.Resume{InterruptID: q.ID, Status: event.ResumeResolved, Payload: []byte(`{"approved":true}`)}
+		err := ch.person.agree(ctx, "hutch: "+oneLine(q.Message))
+		switch {
+		case errors.Is(err, context.Canceled):
+			return in, err
+		case err != nil:
+			answer.Payload = []byte(`{"approved":false}`)
+		}
+		in.Resume = append(in.Resume, answer)
+	}
+	in.Messages = []chat.Message{}
+	if ch.history != nil {
+		in.Messages = ch.history.with()
+	}
+	return in, nil
+}
+
+// cancelPatience is how long a chat that ends waits for its run to be ended.
+const cancelPatience = 2 * time.Second
+
+// run runs one turn, shows it, and returns how it ended.
+func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinished, err error) {
+	t, err := ch.connect(ctx)
+	if err != nil {
+		return last, err
+	}
+	in.ThreadID, in.RunID, in.ProtocolVersion = ch.thread, rand.Text(), event.Version
+	defer ch.show.end()
+	for e, err := range t.Run(ctx, in) {
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return last, err
+		}
+		if err := ch.show.event(e); err != nil {
+			return last, err
+		}
+		ch.history.take(e)
+		switch e := e.(type) {
+		case event.RunFinished:
+			last = e
+		case event.RunError:
+			return last, &event.Failure{Code: e.Code, Message: e.Message}
+		}
+	}
+	if ctx.Err() != nil { // whoever interrupts does not want the rest
+		ending, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+		defer stop()
+		if err := t.Cancel(ending, in.ThreadID, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) && !errors.Is(err, event.ErrNotFound) {
+			return last, errors.Join(errInterrupted, err)
+		}
+		return last, ctx.Err()
+	}
+	if last.RunID == "" {
+		return last, &event.Failure{Code: event.CodeUnavailable, Message: "the answer ended in the middle: look at the thread again", Cause: io.ErrUnexpectedEOF}
+	}
+	return last, nil
+}
