@@ -1,0 +1,323 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// played is what the agent of these tests says.
+const played = `
+- match: {tool: hi}
+  say: "It said ${result}."
+- match: {tool: wipe, result: '"error"'}
+  say: "Not done."
+- match: {tool: wipe}
+  say: "Done: ${result}."
+- match: {role: tool}
+  say: "You said ${result}."
+- match: {text: greet}
+  say: "I ask. "
+  call: {tool: hi}
+- match: {text: wipe}
+  call: {tool: wipe}
+- match: {text: confirm}
+  ask: {tool: confirm}
+- match: {text: both}
+  call: [{tool: hi}, {tool: confirm}]
+- match: {text: broken}
+  say: "I begin, "
+  fail: {as: cut, text: the line went dead}
+- match: {text: slow}
+  delay: 60s
+- match: {text: soon}
+  delay: 1s
+- say: "Hello."
+`
+
+// agentFolder has a tool that may be called, one that a person has to allow, and an agent
+// that plays a script.
+func agentFolder(t *testing.T) (dir string, args []string) {
+	t.Helper()
+	dir = folderWith(t, map[string][]byte{"hi.wasm": greeter("hi", "good day"), "wipe.wasm": greeter("wipe", "all gone")})
+	for name, text := range map[string]string{
+		"hutch.yaml":  "agents:\n  player: {default: true, model: {script: script.yaml}}\n  parrot: {model: {kind: echo}, tools: [hi]}\n",
+		"script.yaml": played, "policy.yaml": "version: 1\nmodules:\n  wipe.wasm:\n    tools: {wipe: {approval: ask}}\n",
+	} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir, []string{"--config", "hutch.yaml", "--policy", "policy.yaml"}
+}
+
+// serveAgents starts serve there, and waits until its tools are known.
+func serveAgents(t *testing.T, dir string, args []string) (p *process, url string) {
+	t.Helper()
+	p = start(t, dir, append([]string{"serve", "--addr", "127.0.0.1:0"}, args...)...)
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it may have ended
+		_ = p.Wait()
+	})
+	url = p.says(t, `^hutch: serving (http://127\.0\.0\.1:\d+)/agui: agent player, which plays .*script\.yaml$`)
+	p.says(t, `^hutch: modules: 1 ready, 1 held; tools: 1$`)
+	return p, url
+}
+
+// aguiClients is the folder of the clients that we did not write.
+func aguiClients(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs("../../testdata/conformance/agui")
+	must(t, err)
+	missing := ""
+	if _, err := exec.LookPath("node"); err != nil {
+		missing = "node is not there"
+	} else if _, err := os.Stat(filepath.Join(folder, "node_modules/@ag-ui/client")); err != nil {
+		missing = "the AG-UI clients are not there: npm install in testdata/conformance/agui"
+	}
+	switch {
+	case missing == "":
+	case os.Getenv("HUTCH_REQUIRE") == "all":
+		t.Fatal(missing)
+	default:
+		t.Skip(missing)
+	}
+	return folder
+}
+
+// The real clients of both generations take all that serve says: tools of the server and
+// of the client, a person's yes and no, failures, and a run that somebody ends.
+func TestS3_001_RealClientsOfAgents(t *testing.T) {
+	folder := aguiClients(t)
+	dir, args := agentFolder(t)
+	_, url := serveAgents(t, dir, args)
+	for _, c := range []struct {
+		text string
+		args []string
+	}{
+		{"hello", []string{"--expect", "success", "--turns", "2"}},
+		{"greet", []string{"--expect", "success", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"confirm", []string{"--expect", "success", "--tool", "confirm=yes"}},
+		{"both", []string{"--expect", "success", "--tool", "confirm=yes", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"wipe", []string{"--expect", "success", "--resume", "approve", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"wipe", []string{"--expect", "success", "--resume", "deny", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"wipe", []string{"--expect", "interrupt"}},
+		{"broken", []string{"--expect", "error"}},
+		{"slow", nil},
+	} {
+		for _, generation := range []string{"1.0", "0.0.59"} {
+			t.Run(strings.Join(append([]string{c.text, generation}, c.args...), " "), func(t *testing.T) {
+				args := append([]string{"check.mjs", url + "/agui", "--message", c.text, "--client", generation, "--timeout", "60"}, c.args...)
+				if c.text == "slow" {
+					args = append(args, "--expect", map[string]string{"1.0": "cancelled", "0.0.59": "error"}[generation])
+					done := launch(func() error { return cancelFirst(url) })
+					defer func() { must(t, <-done) }()
+				}
+				cmd := exec.CommandContext(t.Context(), "node", args...)
+				cmd.Dir = folder
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "PASS") {
+					t.Errorf("%v\n%s", err, out)
+				}
+				switch approved := slices.Contains(args, "approve"); {
+				case approved && !strings.Contains(string(out), "Done: all gone"), slices.Contains(args, "deny") && strings.Contains(string(out), "all gone"):
+					t.Errorf("what was allowed and what was done differ\n%s", out)
+				}
+			})
+		}
+	}
+}
+
+// cancelFirst ends the first run that is in progress.
+func cancelFirst(url string) error {
+	for end := time.Now().Add(patientFor); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		resp, err := http.Get(url + "/agui/threads")
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Threads []struct{ ID, RunID string }
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		_ = resp.Body.Close() // it was read only
+		if err != nil {
+			return err
+		}
+		for _, thread := range page.Threads {
+			if thread.RunID == "" {
+				continue
+			}
+			resp, err := http.Post(url+"/agui/threads/"+thread.ID+"/cancel", "application/json", strings.NewReader(fmt.Sprintf(`{"runId":%q}`, thread.RunID)))
+			if err != nil {
+				return err
+			}
+			_ = resp.Body.Close() // likewise
+			if resp.StatusCode == http.StatusAccepted {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no run was in progress")
+}
+
+// aguiStream is a stream of events that is read line by line.
+type aguiStream struct {
+	body  io.ReadCloser
+	lines *bufio.Scanner
+}
+
+func streamOf(t *testing.T, resp *http.Response, err error) *aguiStream {
+	t.Helper()
+	must(t, err)
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(resp.Body)
+		t.Fatalf("%s: %s", resp.Status, text)
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return &aguiStream{resp.Body, bufio.NewScanner(resp.Body)}
+}
+
+// say begins a run; more are members of its input besides, each with a comma before it.
+func say(t *testing.T, url, thread, run, text, more string) *aguiStream {
+	t.Helper()
+	messages := "[]"
+	if text != "" {
+		messages = fmt.Sprintf(`[{"id":"m-%s","role":"user","content":%q}]`, run, text)
+	}
+	body := fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","messages":%s%s}`, thread, run, messages, more)
+	resp, err := http.Post(url+"/agui", "application/json", strings.NewReader(body))
+	return streamOf(t, resp, err)
+}
+
+// until reads up to an event of that type, and returns it.
+func (s *aguiStream) until(t *testing.T, kind string) map[string]any {
+	t.Helper()
+	var seen []string
+	for s.lines.Scan() {
+		text, ok := bytes.CutPrefix(s.lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue
+		}
+		seen = append(seen, string(text))
+		var e map[string]any
+		must(t, json.Unmarshal(text, &e))
+		if e["type"] == kind {
+			return e
+		}
+	}
+	t.Fatalf("no %s (%v) in\n%s", kind, s.lines.Err(), strings.Join(seen, "\n"))
+	return nil
+}
+
+// E3-9: a run goes on when its client leaves; who comes back sees all of it, and the
+// thread is there after a restart.
+func TestE3_09_RunsOutliveTheirClients(t *testing.T) {
+	dir, args := agentFolder(t)
+	p, url := serveAgents(t, dir, args)
+	left := say(t, url, "t", "r", "soon greet", "")
+	left.until(t, "RUN_STARTED")
+	must(t, left.body.Close())
+	resp, err := http.Get(url + "/agui/threads/t/events?protocolVersion=1.0&runId=r")
+	back := streamOf(t, resp, err)
+	back.until(t, "RUN_STARTED")
+	if got := back.until(t, "TOOL_CALL_RESULT")["content"]; got != "good day" {
+		t.Errorf("the tool answered %v", got)
+	}
+	back.until(t, "RUN_FINISHED")
+	say(t, url, "t", "r", "soon greet", "").until(t, "RUN_FINISHED") // the same again is not run again
+
+	p.signal(t, syscall.SIGTERM)
+	if got := p.exit(t); got.ExitCode() != exitOK {
+		t.Error(got)
+	}
+	_, url = serveAgents(t, dir, args)
+	resp, err = http.Get(url + "/agui/threads/t")
+	must(t, err)
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	for _, want := range []string{`"content":"soon greet"`, `"content":"good day"`, `"content":"It said good day."`, `"messages":4`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+	if resp, err = http.Get(url + "/agents/parrot/agui/threads/t"); err != nil || resp.StatusCode != http.StatusNotFound {
+		t.Errorf("another agent's thread: %v, %v", resp, err)
+	}
+}
+
+// E3-22: a question outlives the process that asked it.
+func TestE3_22_QuestionsOutliveARestart(t *testing.T) {
+	dir, args := agentFolder(t)
+	p, url := serveAgents(t, dir, args)
+	end := say(t, url, "t", "r1", "wipe", "").until(t, "RUN_FINISHED")
+	asked, ok := end["outcome"].(map[string]any)["interrupts"].([]any)
+	if !ok || len(asked) != 1 {
+		t.Fatalf("asked: %v", end)
+	}
+	id, _ := asked[0].(map[string]any)["id"].(string)
+	p.signal(t, syscall.SIGTERM)
+	p.exit(t)
+	_, url = serveAgents(t, dir, args)
+	answered := say(t, url, "t", "r2", "", fmt.Sprintf(`,"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]`, id))
+	if got := answered.until(t, "TOOL_CALL_RESULT")["content"]; got != "all gone" {
+		t.Errorf("the tool answered %v", got)
+	}
+	answered.until(t, "RUN_FINISHED")
+}
+
+// E3-25: who stops serve waits seconds, and clients learn why their run ended.
+func TestE3_25_ServeEndsStreams(t *testing.T) {
+	dir, args := agentFolder(t)
+	p, url := serveAgents(t, dir, args)
+	running := say(t, url, "t", "r", "slow", "")
+	running.until(t, "RUN_STARTED")
+	p.signal(t, syscall.SIGTERM)
+	if e := running.until(t, "RUN_ERROR"); e["code"] != "shutdown" {
+		t.Errorf("ended with %v", e)
+	}
+	if got := p.exit(t); got.ExitCode() != exitOK {
+		t.Error(got)
+	}
+}
+
+// hutch chat asks the agents of a serve on the same state folder, and asks nobody where
+// there is no terminal: the question stays in the thread.
+func TestChatThroughServe(t *testing.T) {
+	dir, args := agentFolder(t)
+	_, url := serveAgents(t, dir, args)
+	chat := func(args ...string) (string, int) {
+		p := prepared(t, dir, append([]string{"chat", "--thread", "c"}, args...)...)
+		out, err := p.CombinedOutput()
+		if p.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return string(out), p.ProcessState.ExitCode()
+	}
+	if out, code := chat("greet"); code != exitOK || !strings.Contains(out, "hutch: hi answers good day\nIt said good day.\n") {
+		t.Errorf("%d %s", code, out)
+	}
+	if out, code := chat("wipe"); code != exitDenied || !strings.Contains(out, "hutch: hint: hutch chat --thread c") || strings.Contains(out, "all gone") {
+		t.Errorf("%d %s", code, out)
+	}
+	if out, code := chat("again", "--agent", "parrot"); code != exitFailed || !strings.Contains(out, `the thread is one of the agent "player"`) {
+		t.Errorf("%d %s", code, out)
+	}
+	resp, err := http.Get(url + "/agui/threads/c")
+	must(t, err)
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if !strings.Contains(string(text), `"reason":"tool_call"`) {
+		t.Errorf("the question is not there: %s", text)
+	}
+}
