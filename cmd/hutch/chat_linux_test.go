@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A person at a terminal is asked before a tool that waits for them: their yes has it
+// run, anything else does not, and /quit ends.
+func TestE3_22_ChatAsksAtATerminal(t *testing.T) {
+	dir, args := agentFolder(t)
+	screen := newScreen(t, "")
+	p := prepared(t, dir, append([]string{"chat", "--thread", "c"}, args...)...)
+	p.Stdin, p.Stdout, p.Stderr = screen.tty, screen.tty, screen.tty
+	must(t, p.Start())
+	from := 0
+	for _, step := range []struct{ shown, typed string }{
+		{"> ", "wipe"}, {"Allow wipe with {}? [y/N] ", ""}, {"Not done.", "wipe"}, {"Allow wipe with {}? [y/N] ", "y"}, {"Done: all gone.", "/quit"},
+	} {
+		from = awaitShown(t, screen, from, step.shown)
+		_, err := io.WriteString(screen.ctrl, step.typed+"\n")
+		must(t, err)
+	}
+	ended := launch(p.Wait)
+	select {
+	case err := <-ended:
+		must(t, err)
+	case <-time.After(patientFor):
+		_ = p.Process.Kill()
+		t.Error("/quit does not end it")
+	}
+	if got := screen.close(t); strings.Count(got, "all gone") != 2 { // the tool's line, and the answer
+		t.Errorf("shown: %s", got)
+	}
+}
+
+// awaitShown waits for a text behind what was shown before, and returns where it ends.
+func awaitShown(t *testing.T, s *screen, from int, text string) int {
+	t.Helper()
+	for end := time.Now().Add(patientFor); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		at := bytes.Index(s.seen.Bytes()[from:], []byte(text))
+		s.mu.Unlock()
+		if at >= 0 {
+			return from + at + len(text)
+		}
+	}
+	t.Fatalf("not shown: %q in %q", text, s.seen.String())
+	return 0
+}
