@@ -253,12 +253,12 @@ const cancelPatience = 2 * time.Second
 
 // run runs one turn, shows it, and returns how it ended.
 func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinished, err error) {
+	defer func() { err = errors.Join(err, ch.show.end()) }()
 	t, err := ch.connect(ctx)
 	if err != nil {
 		return last, err
 	}
 	in.ThreadID, in.RunID, in.ProtocolVersion = ch.thread, rand.Text(), event.Version
-	defer ch.show.end()
 	for e, err := range t.Run(ctx, in) {
 		if ctx.Err() != nil {
 			break
