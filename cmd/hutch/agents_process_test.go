@@ -139,10 +139,15 @@ func TestS3_001_RealClientsOfAgents(t *testing.T) {
 	}
 }
 
+// oneShot is a client that leaves no connection behind.
+func oneShot() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+}
+
 // cancelFirst ends the first run that is in progress.
 func cancelFirst(url string) error {
 	for end := time.Now().Add(patientFor); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		resp, err := http.Get(url + "/agui/threads")
+		resp, err := oneShot().Get(url + "/agui/threads")
 		if err != nil {
 			return err
 		}
@@ -158,7 +163,7 @@ func cancelFirst(url string) error {
 			if thread.RunID == "" {
 				continue
 			}
-			resp, err := http.Post(url+"/agui/threads/"+thread.ID+"/cancel", "application/json", strings.NewReader(fmt.Sprintf(`{"runId":%q}`, thread.RunID)))
+			resp, err := oneShot().Post(url+"/agui/threads/"+thread.ID+"/cancel", "application/json", strings.NewReader(fmt.Sprintf(`{"runId":%q}`, thread.RunID)))
 			if err != nil {
 				return err
 			}
@@ -196,7 +201,7 @@ func say(t *testing.T, url, thread, run, text, more string) *aguiStream {
 		messages = fmt.Sprintf(`[{"id":"m-%s","role":"user","content":%q}]`, run, text)
 	}
 	body := fmt.Sprintf(`{"threadId":%q,"runId":%q,"protocolVersion":"1.0","messages":%s%s}`, thread, run, messages, more)
-	resp, err := http.Post(url+"/agui", "application/json", strings.NewReader(body))
+	resp, err := oneShot().Post(url+"/agui", "application/json", strings.NewReader(body))
 	return streamOf(t, resp, err)
 }
 
@@ -228,7 +233,7 @@ func TestE3_09_RunsOutliveTheirClients(t *testing.T) {
 	left := say(t, url, "t", "r", "soon greet", "")
 	left.until(t, "RUN_STARTED")
 	must(t, left.body.Close())
-	resp, err := http.Get(url + "/agui/threads/t/events?protocolVersion=1.0&runId=r")
+	resp, err := oneShot().Get(url + "/agui/threads/t/events?protocolVersion=1.0&runId=r")
 	back := streamOf(t, resp, err)
 	back.until(t, "RUN_STARTED")
 	if got := back.until(t, "TOOL_CALL_RESULT")["content"]; got != "good day" {
@@ -242,7 +247,7 @@ func TestE3_09_RunsOutliveTheirClients(t *testing.T) {
 		t.Error(got)
 	}
 	_, url = serveAgents(t, dir, args)
-	resp, err = http.Get(url + "/agui/threads/t")
+	resp, err = oneShot().Get(url + "/agui/threads/t")
 	must(t, err)
 	text, err := io.ReadAll(resp.Body)
 	must(t, err)
@@ -251,8 +256,12 @@ func TestE3_09_RunsOutliveTheirClients(t *testing.T) {
 			t.Errorf("no %s in %s", want, text)
 		}
 	}
-	if resp, err = http.Get(url + "/agents/parrot/agui/threads/t"); err != nil || resp.StatusCode != http.StatusNotFound {
-		t.Errorf("another agent's thread: %v, %v", resp, err)
+	must(t, resp.Body.Close())
+	resp, err = oneShot().Get(url + "/agents/parrot/agui/threads/t")
+	must(t, err)
+	must(t, resp.Body.Close())
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("another agent's thread: %s", resp.Status)
 	}
 }
 
@@ -313,10 +322,11 @@ func TestChatThroughServe(t *testing.T) {
 	if out, code := chat("again", "--agent", "parrot"); code != exitFailed || !strings.Contains(out, `the thread is one of the agent "player"`) {
 		t.Errorf("%d %s", code, out)
 	}
-	resp, err := http.Get(url + "/agui/threads/c")
+	resp, err := oneShot().Get(url + "/agui/threads/c")
 	must(t, err)
 	text, err := io.ReadAll(resp.Body)
 	must(t, err)
+	must(t, resp.Body.Close())
 	if !strings.Contains(string(text), `"reason":"tool_call"`) {
 		t.Errorf("the question is not there: %s", text)
 	}
