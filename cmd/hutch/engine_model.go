@@ -14,6 +14,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/strictyaml"
 	"github.com/hutch-run/hutch/runtime/agent"
 	"github.com/hutch-run/hutch/runtime/llm"
+	"github.com/hutch-run/hutch/runtime/script"
 )
 
 //go:embed demo/script.yaml
@@ -81,7 +82,7 @@ func (m modelConfig) String() string {
 func (m modelConfig) model(env func(string) string, log *slog.Logger) (agent.Model, error) {
 	switch m.Kind {
 	case modelEcho:
-		return llm.NewEcho(), nil
+		return script.NewEcho(), nil
 	case modelScript:
 		return m.script()
 	}
@@ -127,13 +128,13 @@ func (m modelConfig) check(env func(string) string) (key string, err error) {
 // script is the model that plays a file.
 func (m modelConfig) script() (agent.Model, error) {
 	if m.Script == "" {
-		return llm.ParseScript("the script that comes with hutch", demoScript)
+		return script.Parse("the script that comes with hutch", demoScript)
 	}
 	body, err := readOwn("script", m.Script, strictyaml.MaxBytes, ownfile.Needs{})
 	if err != nil {
 		return nil, err
 	}
-	return llm.ParseScript(m.Script, body)
+	return script.Parse(m.Script, body)
 }
 
 // A lostModel is one that could not be built where that must not keep hutch from

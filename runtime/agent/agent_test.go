@@ -23,6 +23,7 @@ import (
 	"github.com/hutch-run/hutch/runtime/agent"
 	"github.com/hutch-run/hutch/runtime/llm"
 	"github.com/hutch-run/hutch/runtime/registry"
+	"github.com/hutch-run/hutch/runtime/script"
 	"github.com/hutch-run/hutch/runtime/session"
 	"github.com/hutch-run/hutch/runtime/session/sessiontest"
 )
@@ -34,8 +35,8 @@ var (
 	_ agent.Turn  = (*session.Run)(nil)
 	_ agent.Tools = (*registry.Registry)(nil)
 	_ agent.Model = (*llm.OpenAI)(nil)
-	_ agent.Model = (*llm.Script)(nil)
-	_ agent.Model = llm.Echo{}
+	_ agent.Model = (*script.Model)(nil)
+	_ agent.Model = script.Echo{}
 	_             = session.Outcome(agent.Outcome{})
 )
 

@@ -9,14 +9,14 @@ import (
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/agent"
-	"github.com/hutch-run/hutch/runtime/llm"
+	"github.com/hutch-run/hutch/runtime/script"
 	"github.com/hutch-run/hutch/runtime/session"
 )
 
-// script answers at once, in pieces of a word each.
-func script(b *testing.B) *llm.Script {
+// played answers at once, in pieces of a word each.
+func played(b *testing.B) *script.Model {
 	b.Helper()
-	s, err := llm.ParseScript("bench.yaml", []byte(`
+	s, err := script.Parse("bench.yaml", []byte(`
 - match: {tool: get}
   say: "There are ${result} of them, which is what was asked for."
 - match: {text: count}
@@ -54,7 +54,7 @@ func BenchmarkTurn(b *testing.B) {
 		before     int // messages
 	}{{"text", "hi", 0}, {"text/history=200", "hi", 199}, {"tool", "count", 0}} {
 		b.Run(bb.name, func(b *testing.B) {
-			a, err := agent.New(script(b), benchTools(), agent.Options{Instructions: "Be brief."})
+			a, err := agent.New(played(b), benchTools(), agent.Options{Instructions: "Be brief."})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func BenchmarkTurn(b *testing.B) {
 func BenchmarkStreamedTurn(b *testing.B) {
 	s := newBench(b)
 	var err error
-	if s.agent, err = agent.New(script(b), benchTools(), agent.Options{Instructions: "Be brief."}); err != nil {
+	if s.agent, err = agent.New(played(b), benchTools(), agent.Options{Instructions: "Be brief."}); err != nil {
 		b.Fatal(err)
 	}
 	if s.keep, err = session.Open(context.Background(), nil, session.Options{}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/runtime/agent"
-	"github.com/hutch-run/hutch/runtime/llm"
+	"github.com/hutch-run/hutch/runtime/script"
 	"github.com/hutch-run/hutch/runtime/session"
 )
 
@@ -178,7 +178,7 @@ func (f *failsAfter) Emit(e event.Event) error {
 
 // The scripted model goes through all of it as a demo does.
 func TestE3_01_TheScript(t *testing.T) {
-	script, err := llm.ParseScript("demo.yaml", []byte(`
+	demo, err := script.Parse("demo.yaml", []byte(`
 - match: {tool: get}
   say: "These are ${result} words."
 - match: {tool: confirm}
@@ -203,7 +203,7 @@ func TestE3_01_TheScript(t *testing.T) {
 	around := []event.Context{{Description: "page", Value: "count me"}}
 	turn := func(run, said string, in agent.Input, client ...chat.Message) string {
 		t.Helper()
-		a, err := agent.New(script, b.tools, b.o)
+		a, err := agent.New(demo, b.tools, b.o)
 		if err != nil {
 			t.Fatal(err)
 		}

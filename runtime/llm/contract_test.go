@@ -52,12 +52,6 @@ func TestOpenAIContract(t *testing.T) {
 	})
 }
 
-func TestEchoContract(t *testing.T) {
-	llmtest.Contract(t, llmtest.Subject{
-		Say: func(*testing.T, string, int) llmtest.Model { return llm.NewEcho() },
-	})
-}
-
 // saying is a whole answer.
 func saying(pieces ...string) llmtest.Answer {
 	return llmtest.Stream(llmtest.Say(pieces...), llmtest.Finish("stop"), llmtest.Usage(8, 4), llmtest.Done())

@@ -222,7 +222,7 @@ func TestAnswersCutAtAnyByte(t *testing.T) {
 		for n := 1; n <= whole.Size(); n++ {
 			got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go")))
 			if n < finish && !errors.Is(got.Err, chat.ErrCut) || got.Err == nil && summaryWithoutUsage(got) != `hello|f({"a":1}) calls` {
-				t.Fatalf("%s after %d of %d bytes: %s, %v", end, n, whole.Size(), summary(got), got.Err)
+				t.Fatalf("%s after %d of %d bytes: %s, %v", end, n, whole.Size(), got, got.Err)
 			}
 			if !strings.HasPrefix("hello", got.Text) || n == whole.Size() && got.Err != nil {
 				t.Fatalf("%s after %d bytes: %q, %v", end, n, got.Text, got.Err)
@@ -233,7 +233,7 @@ func TestAnswersCutAtAnyByte(t *testing.T) {
 
 func summaryWithoutUsage(got llmtest.Turn) string {
 	got.Usage = nil
-	return summary(got)
+	return got.String()
 }
 
 // TestAnswersAreBounded: each bound lets through what is as large as it, and no more.

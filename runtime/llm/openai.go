@@ -1,7 +1,7 @@
-// Package llm talks to an OpenAI-compatible model, or plays one.
+// Package llm talks to an OpenAI-compatible model.
 //
-// [OpenAI], [Echo] and [Script] have one method in common, which an agent calls for
-// each turn; requirement S3-026 calls it LlmClient:
+// [OpenAI] and the models of package script, which are played, have one method in common,
+// which an agent calls for each turn; requirement S3-026 calls it LlmClient:
 //
 //	Stream(ctx context.Context, r chat.Request) iter.Seq2[chat.Delta, error]
 //

@@ -62,27 +62,11 @@ func TestOddProviders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, _ := against(t, llm.OpenAIOptions{Attempts: 1}, llmtest.Stream(tt.events...))
 			got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go")))
-			if got.Err != nil || summary(got) != tt.want {
-				t.Errorf("%s, %v\nwant %s", summary(got), got.Err, tt.want)
+			if got.Err != nil || got.String() != tt.want {
+				t.Errorf("%s, %v\nwant %s", got, got.Err, tt.want)
 			}
 		})
 	}
-}
-
-func summary(got llmtest.Turn) string {
-	var b strings.Builder
-	if got.Reasoning != "" {
-		fmt.Fprintf(&b, "<%s>", got.Reasoning)
-	}
-	b.WriteString(got.Text)
-	for _, c := range got.Calls {
-		fmt.Fprintf(&b, "|%s(%s)", c.Function.Name, c.Function.Arguments)
-	}
-	fmt.Fprintf(&b, " %s", got.Stop)
-	if got.Usage != nil {
-		fmt.Fprintf(&b, " %d+%d", got.Usage.InputTokens, got.Usage.OutputTokens)
-	}
-	return b.String()
 }
 
 func TestUsageIsComplete(t *testing.T) {

@@ -93,6 +93,23 @@ func Take(t testing.TB, seq iter.Seq2[chat.Delta, error]) (got Turn) {
 	return got
 }
 
+// String is the turn on one line: <thoughts>text|tool(arguments) why-it-stopped in+out.
+func (got Turn) String() string {
+	var b strings.Builder
+	if got.Reasoning != "" {
+		fmt.Fprintf(&b, "<%s>", got.Reasoning)
+	}
+	b.WriteString(got.Text)
+	for _, c := range got.Calls {
+		fmt.Fprintf(&b, "|%s(%s)", c.Function.Name, c.Function.Arguments)
+	}
+	fmt.Fprintf(&b, " %s", got.Stop)
+	if got.Usage != nil {
+		fmt.Fprintf(&b, " %d+%d", got.Usage.InputTokens, got.Usage.OutputTokens)
+	}
+	return b.String()
+}
+
 func (got *Turn) take(t testing.TB, d chat.Delta) {
 	t.Helper()
 	set := 0

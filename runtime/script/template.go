@@ -1,4 +1,4 @@
-package llm
+package script
 
 import (
 	"bytes"
@@ -264,6 +264,17 @@ func (v value) appendTo(b []byte, seen sight) (_ []byte, err error) {
 		}
 	}
 	return append(b, '}'), nil
+}
+
+// marshal writes v without the escapes that are for HTML.
+func marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // isScalar reports whether text is a JSON value that is neither a list nor an object.

@@ -1,4 +1,4 @@
-package llm
+package script
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 // maxDelay is the longest that a step may wait.
 const maxDelay = 10 * time.Minute
 
-// ParseScript reads a script: a list of steps in YAML or JSON. Errors begin with name,
+// Parse reads a script: a list of steps in YAML or JSON. Errors begin with name,
 // line and key; [strictyaml.Findings] tells them apart.
 //
 //	# What a step fits: all that is given must be so.
@@ -53,7 +53,7 @@ const maxDelay = 10 * time.Minute
 // last. ${result.tasks.0.id} is a part of its JSON; as a whole value it keeps its type,
 // and ${1|json} reads a text as JSON. $${ stands for the two signs themselves. args may be
 // a text instead, which goes out as it is.
-func ParseScript(name string, body []byte) (*Script, error) {
+func Parse(name string, body []byte) (*Model, error) {
 	root, err := strictyaml.Parse(name, body)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func ParseScript(name string, body []byte) (*Script, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Script{name: name}
+	s := &Model{name: name}
 	var wrong []error
 	for _, n := range steps {
 		st, err := parseStep(n)
@@ -244,10 +244,10 @@ func parseText(n *strictyaml.Node, names []string) (template, error) {
 	return t, nil
 }
 
-// maxScriptCalls is how many calls one step may make.
-const maxScriptCalls = 64
+// maxCalls is how many calls one step may make.
+const maxCalls = 64
 
-func parseCalls(n *strictyaml.Node, names []string) (all []scriptCall, err error) {
+func parseCalls(n *strictyaml.Node, names []string) (all []toolCall, err error) {
 	if n == nil {
 		return nil, nil
 	}
@@ -257,8 +257,8 @@ func parseCalls(n *strictyaml.Node, names []string) (all []scriptCall, err error
 			return nil, err
 		}
 	}
-	if len(items) > maxScriptCalls {
-		return nil, n.Errorf("%d calls: at most %d", len(items), maxScriptCalls)
+	if len(items) > maxCalls {
+		return nil, n.Errorf("%d calls: at most %d", len(items), maxCalls)
 	}
 	var wrong []error
 	for _, item := range items {
@@ -268,7 +268,7 @@ func parseCalls(n *strictyaml.Node, names []string) (all []scriptCall, err error
 	return all, errors.Join(wrong...)
 }
 
-func parseCall(n *strictyaml.Node, names []string) (c scriptCall, err error) {
+func parseCall(n *strictyaml.Node, names []string) (c toolCall, err error) {
 	f, err := fieldsOf(n, "tool", "args")
 	if err != nil {
 		return c, err
@@ -345,12 +345,12 @@ func faults() ([]string, []error) {
 		[]error{chat.ErrUnavailable, chat.ErrRefused, &chat.OverflowError{Which: chat.OverflowContext}, chat.ErrTimeout, chat.ErrLimit, chat.ErrCut, chat.ErrMalformed}
 }
 
-func parseFail(n *strictyaml.Node, names []string) (*scriptFault, error) {
+func parseFail(n *strictyaml.Node, names []string) (*fault, error) {
 	if n == nil {
 		return nil, nil
 	}
 	words, errs := faults()
-	fault, text := &scriptFault{as: errs[0]}, n
+	fault, text := &fault{as: errs[0]}, n
 	if n.Kind() == strictyaml.Mapping {
 		f, err := fieldsOf(n, "as", "text")
 		if err != nil {

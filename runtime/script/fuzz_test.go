@@ -1,4 +1,4 @@
-package llm
+package script
 
 import (
 	"encoding/json"
@@ -22,7 +22,7 @@ func FuzzParseScript(f *testing.F) {
 		f.Add(text, "ab", `{"a": [1]}`)
 	}
 	f.Fuzz(func(t *testing.T, text, said, answered string) {
-		s, err := ParseScript("s.yaml", []byte(text))
+		s, err := Parse("s.yaml", []byte(text))
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "s.yaml:") {
 				t.Errorf("no line: %v", err)
@@ -43,7 +43,7 @@ func FuzzParseScript(f *testing.F) {
 					t.Errorf("arguments %q", c.Arguments)
 				}
 			}
-			one := &Script{name: "s.yaml", steps: []step{st}}
+			one := &Model{name: "s.yaml", steps: []step{st}}
 			llmtest.Take(t, one.Stream(t.Context(), at.r))
 		}
 	})

@@ -1,9 +1,10 @@
-package llm
+package script
 
 import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 	"unicode"
 
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -72,4 +73,16 @@ func wordEnd(text string) int {
 		inWord, inSpace = inWord || !space, space
 	}
 	return len(text)
+}
+
+// sleep waits for as long as ctx is alive.
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

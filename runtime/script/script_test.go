@@ -1,4 +1,4 @@
-package llm_test
+package script_test
 
 import (
 	"errors"
@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/chat"
-	"github.com/hutch-run/hutch/runtime/llm"
 	"github.com/hutch-run/hutch/runtime/llm/llmtest"
+	"github.com/hutch-run/hutch/runtime/script"
 )
 
-func script(t testing.TB, text string) *llm.Script {
+func played(t testing.TB, text string) *script.Model {
 	t.Helper()
-	s, err := llm.ParseScript("s.yaml", []byte(text))
+	s, err := script.Parse("s.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,16 +26,16 @@ func script(t testing.TB, text string) *llm.Script {
 
 func TestScriptContract(t *testing.T) {
 	llmtest.Contract(t, llmtest.Subject{
-		Say: func(t *testing.T, _ string, _ int) llmtest.Model { return script(t, `- say: "${text}"`) },
+		Say: func(t *testing.T, _ string, _ int) llmtest.Model { return played(t, `- say: "${text}"`) },
 		Call: func(t *testing.T, calls []chat.FunctionCall, _ int) llmtest.Model {
 			var list []string
 			for _, c := range calls {
 				list = append(list, fmt.Sprintf(`{"tool": %q, "args": %s}`, c.Name, c.Arguments))
 			}
-			return script(t, "- call: ["+strings.Join(list, ", ")+"]")
+			return played(t, "- call: ["+strings.Join(list, ", ")+"]")
 		},
-		Fail: func(t *testing.T) llmtest.Model { return script(t, `- {say: some, fail: "then\nnothing"}`) },
-		Slow: func(t *testing.T) llmtest.Model { return script(t, "- delay: 1m\n- say: late") },
+		Fail: func(t *testing.T) llmtest.Model { return played(t, `- {say: some, fail: "then\nnothing"}`) },
+		Slow: func(t *testing.T) llmtest.Model { return played(t, "- delay: 1m\n- say: late") },
 	})
 }
 
@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 		r.Tools = []chat.Function{{Name: "other"}, {Name: "confirm"}}
 		return r
 	}
-	s := script(t, tasks)
+	s := played(t, tasks)
 	for name, tt := range map[string]struct {
 		request chat.Request
 		want    string // as of summary; an error is shown instead
@@ -126,7 +126,7 @@ func TestScripts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := llmtest.Take(t, s.Stream(t.Context(), tt.request))
-			is := summary(got)
+			is := got.String()
 			if got.Err != nil {
 				is += "! " + got.Err.Error()
 			}
@@ -142,7 +142,7 @@ func TestScriptsFailAsTheySay(t *testing.T) {
 		"unavailable": chat.ErrUnavailable, "refused": chat.ErrRefused, "overflow": chat.ErrOverflow, "timeout": chat.ErrTimeout,
 		"limit": chat.ErrLimit, "cut": chat.ErrCut, "malformed": chat.ErrMalformed,
 	} {
-		s := script(t, "- fail: {as: "+as+", text: at once}")
+		s := played(t, "- fail: {as: "+as+", text: at once}")
 		if got := llmtest.Take(t, s.Stream(t.Context(), llmtest.Ask("go"))); !errors.Is(got.Err, want) || !strings.HasSuffix(got.Err.Error(), ": at once") {
 			t.Errorf("%s: %v", as, got.Err)
 		}
@@ -151,7 +151,7 @@ func TestScriptsFailAsTheySay(t *testing.T) {
 
 // TestScriptsAreTheSameEachTime, ids and all.
 func TestScriptsAreTheSameEachTime(t *testing.T) {
-	s := script(t, "- call: [{tool: a}, {tool: b}]")
+	s := played(t, "- call: [{tool: a}, {tool: b}]")
 	for request, want := range map[string][]string{
 		"u:go":                       {"call_1", "call_2"},
 		"u:go|c:a call_7|t:call_7 x": {"call_8", "call_9"},
@@ -171,7 +171,7 @@ func TestScriptsAreTheSameEachTime(t *testing.T) {
 
 func TestDelaysAreAddedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := script(t, "- delay: 2s\n- match: {text: slow}\n  delay: 3s\n- say: ok")
+		s := played(t, "- delay: 2s\n- match: {text: slow}\n  delay: 3s\n- say: ok")
 		for text, want := range map[string]time.Duration{"slow": 5 * time.Second, "fast": 2 * time.Second} {
 			begin := time.Now()
 			if got := llmtest.Take(t, s.Stream(t.Context(), llmtest.Ask(text))); got.Text != "ok" || time.Since(begin) != want {
@@ -231,7 +231,7 @@ func TestWrongScripts(t *testing.T) {
 		"- say: &x a":                        "s.yaml:1: anchors (&) are not read: write the value where it belongs, or put it in quotes",
 		"- {say: a, x: 1}\n- {say: b, y: 1}": "s.yaml:1: [0].x: no such key; there are match, say, call, ask, delay, fail, usage\ns.yaml:2: [1].y: no such key; there are match, say, call, ask, delay, fail, usage",
 	} {
-		if _, err := llm.ParseScript("s.yaml", []byte(text)); err == nil || err.Error() != want {
+		if _, err := script.Parse("s.yaml", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%.80s:\n%v\nwant %s", text, err, want)
 		}
 	}
@@ -239,7 +239,7 @@ func TestWrongScripts(t *testing.T) {
 
 // TestTheScriptOfTheDocumentation is one, and does what it says.
 func TestTheScriptOfTheDocumentation(t *testing.T) {
-	source, err := os.ReadFile("script_parse.go")
+	source, err := os.ReadFile("parse.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestTheScriptOfTheDocumentation(t *testing.T) {
 			text.WriteString(rest)
 		}
 	}
-	s := script(t, text.String())
+	s := played(t, text.String())
 	for said, want := range map[string]string{
 		"u:count a B": `|word_count({"text":"a B","lower":true}) calls`,
 		"u:count a B|c:word_count x|t:x {\"words\":2}": "These are 2 words. end",
@@ -257,17 +257,17 @@ func TestTheScriptOfTheDocumentation(t *testing.T) {
 		"u:are you sure": "I do not know what to do. end 12+8",
 	} {
 		got := llmtest.Take(t, s.Stream(t.Context(), conversation(strings.Split(said, "|")...)))
-		if summary(got) != want {
-			t.Errorf("%s: %s, %v, want %s", said, summary(got), got.Err, want)
+		if got.String() != want {
+			t.Errorf("%s: %s, %v, want %s", said, got, got.Err, want)
 		}
 	}
 }
 
 // TestScriptsMayBeJSON: JSON is YAML too.
 func TestScriptsMayBeJSON(t *testing.T) {
-	s := script(t, `[{"match": {"role": "user"}, "call": {"tool": "f", "args": {"a": [1, "1", true, null, {"b": "${text}"}]}}}]`)
+	s := played(t, `[{"match": {"role": "user"}, "call": {"tool": "f", "args": {"a": [1, "1", true, null, {"b": "${text}"}]}}}]`)
 	got := llmtest.Take(t, s.Stream(t.Context(), llmtest.Ask("go")))
-	if want := `|f({"a":[1,"1",true,null,{"b":"go"}]}) calls`; summary(got) != want {
-		t.Errorf("%s, %v, want %s", summary(got), got.Err, want)
+	if want := `|f({"a":[1,"1",true,null,{"b":"go"}]}) calls`; got.String() != want {
+		t.Errorf("%s, %v, want %s", got, got.Err, want)
 	}
 }

@@ -1,4 +1,8 @@
-package llm
+// Package script plays a model: what a file says, or an echo. It works offline.
+//
+// [Model] and [Echo] have the method of every model, Stream, and keep to what is said of
+// it in package llm; they may be used from any goroutine, and start none.
+package script
 
 import (
 	"context"
@@ -13,12 +17,12 @@ import (
 	"github.com/hutch-run/hutch/protocol/chat"
 )
 
-// Script is a model that does what a file says: it works offline and does the same each
-// time. See [ParseScript].
+// A Model does what a file says: it works offline and does the same each time. See
+// [Parse].
 //
 // It keeps nothing from one turn to the next: each turn takes the first step that fits
 // the conversation, so that it goes on after a restart and in many threads at once.
-type Script struct {
+type Model struct {
 	name  string
 	steps []step
 }
@@ -28,10 +32,10 @@ type step struct {
 	line  int
 	match match
 	say   template // nil says nothing
-	calls []scriptCall
+	calls []toolCall
 	ask   bool // calls run in the client: the step fits if it offers their tools
 	delay time.Duration
-	fail  *scriptFault
+	fail  *fault
 	usage *chat.Usage
 }
 
@@ -43,20 +47,20 @@ type match struct {
 	result *regexp.Regexp // of what it answered
 }
 
-type scriptCall struct {
+type toolCall struct {
 	tool string
 	// args are an object, or rawArgs is the text of the arguments, which may be wrong.
 	args    value
 	rawArgs template
 }
 
-type scriptFault struct {
+type fault struct {
 	as   error
 	text template
 }
 
 // Stream takes the first step that fits; a delay goes on to the next.
-func (s *Script) Stream(ctx context.Context, r chat.Request) iter.Seq2[chat.Delta, error] {
+func (s *Model) Stream(ctx context.Context, r chat.Request) iter.Seq2[chat.Delta, error] {
 	return func(yield func(chat.Delta, error) bool) {
 		at := pointOf(r)
 		for _, st := range s.steps {
@@ -78,7 +82,7 @@ func (s *Script) Stream(ctx context.Context, r chat.Request) iter.Seq2[chat.Delt
 }
 
 // play does what a step says.
-func (s *Script) play(ctx context.Context, st step, seen sight, yield func(chat.Delta, error) bool) {
+func (s *Model) play(ctx context.Context, st step, seen sight, yield func(chat.Delta, error) bool) {
 	wrong := func(err error) {
 		yield(chat.Delta{}, fmt.Errorf("%w: %s:%d: %w", chat.ErrRefused, s.name, st.line, err))
 	}
@@ -140,7 +144,7 @@ func (st step) made(seen sight) (all []chat.CallDelta, err error) {
 
 const callPrefix = "call_"
 
-func (f *scriptFault) error(seen sight) error {
+func (f *fault) error(seen sight) error {
 	text, err := f.text.text(seen)
 	if err != nil {
 		text = err.Error()
@@ -225,8 +229,8 @@ func (st step) fits(at point) (sight, bool) {
 }
 
 // offers reports whether the client has every tool that is called.
-func (at point) offers(calls []scriptCall) bool {
-	return !slices.ContainsFunc(calls, func(c scriptCall) bool {
+func (at point) offers(calls []toolCall) bool {
+	return !slices.ContainsFunc(calls, func(c toolCall) bool {
 		return !slices.ContainsFunc(at.r.Tools, func(f chat.Function) bool { return f.Name == c.tool })
 	})
 }
