@@ -10,6 +10,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/prompt"
 )
 
 // An answer is what the model says in one round, as it comes.
@@ -61,6 +62,29 @@ func (r *run) ask(ctx context.Context) (*answer, error) {
 			return nil, err
 		}
 	}
+}
+
+// request is what the model is asked next.
+func (r *run) request() chat.Request {
+	o := r.a.o
+	c := prompt.Conversation{Instructions: o.Instructions, History: r.view(), Context: r.in.Context, Notes: r.notes}
+	if !o.HideState && hasState(r.state) {
+		c.State = r.state
+	}
+	return chat.Request{Model: o.Model, Messages: c.Messages(), Tools: r.offer.Functions, MaxTokens: r.spent.answer(o)}
+}
+
+// view is what the model sees of the thread.
+func (r *run) view() []chat.Message { return prompt.Shown(r.Messages(), r.from) }
+
+// narrow has the model see about half of the turns that it saw; it reports whether there
+// was more than one.
+func (r *run) narrow() bool {
+	from, ok := prompt.Narrower(r.view())
+	if ok {
+		r.from = from
+	}
+	return ok
 }
 
 func isTooLong(err error) bool {
@@ -257,7 +281,7 @@ func (r *run) end(ans *answer) error {
 	}
 	for _, c := range ans.calls {
 		c.Function.Arguments = c.raw.String()
-		c.cut = ans.stop == chat.StopLength && !isObject([]byte(c.Function.Arguments))
+		c.cut = ans.stop == chat.StopLength && !prompt.IsObject([]byte(c.Function.Arguments))
 		if strings.TrimSpace(c.Function.Arguments) == "" {
 			c.Function.Arguments = "{}"
 			if err := r.send(event.ToolCallArgs{ToolCallID: c.ID, Delta: "{}"}); err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/hutch-run/hutch/runtime/prompt"
 )
 
 // repeat counts the calls of one tool with the same arguments.
@@ -12,24 +14,21 @@ type repeat struct {
 	reads bool
 }
 
-// A note is what the model alone is told with a result.
-type note struct{ result, text string }
-
 // breaks counts a call, and returns what the model is told instead of its result if it
 // is one too many.
 func (r *run) breaks(c *call) (refusal string) {
 	name, key := c.Function.Name, c.key()
 	switch {
 	case r.denied[key]:
-		return notRun("denied", "a person has just not allowed this very call", "go on without it, or ask the person what they want")
+		return prompt.NotRun("denied", "a person has just not allowed this very call", "go on without it, or ask the person what they want")
 	case r.a.polling[name]:
 		return ""
 	}
 	seen := r.counts[key]
-	seen.n, seen.reads = seen.n+1, r.offer.readsOnly(name)
+	seen.n, seen.reads = seen.n+1, r.offer.ReadsOnly(name)
 	r.counts[key] = seen
 	if most := r.a.o.Repeats; seen.n > most {
-		return notRun("repeated_call", fmt.Sprintf("the same call was made %d times before", seen.n-1),
+		return prompt.NotRun("repeated_call", fmt.Sprintf("the same call was made %d times before", seen.n-1),
 			"do something else, or answer with what you have")
 	} else if seen.n == most {
 		c.note = fmt.Sprintf("[This was the same call %d times. It will not be carried out again: do something else, or answer with what you have.]", seen.n)

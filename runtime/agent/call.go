@@ -14,6 +14,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/prompt"
 )
 
 // A call is one that the model asks for, and what became of it.
@@ -85,7 +86,7 @@ func (r *run) refuseAll(ans *answer, why error) error {
 		if r.isClients(c) {
 			continue
 		}
-		c.result = notRun(event.ErrorOf(why).Code, why.Error(), "")
+		c.result = prompt.NotRun(event.ErrorOf(why).Code, why.Error(), "")
 		if err := r.addResult(ans.id, c); err != nil {
 			return err
 		}
@@ -93,16 +94,16 @@ func (r *run) refuseAll(ans *answer, why error) error {
 	return nil
 }
 
-func (r *run) isClients(c *call) bool { return r.offer.client[c.Function.Name] }
+func (r *run) isClients(c *call) bool { return r.offer.IsClients(c.Function.Name) }
 
 // sorted settles what needs no tool of the server, and returns the rest.
 func (r *run) sorted(calls []*call) (todo []*call) {
 	for _, c := range calls {
 		switch {
 		case c.cut:
-			c.result = notRun(CodeAnswerCut, "your answer reached the bound of its length within this call", "call it again with shorter arguments")
-		case !isObject(c.args):
-			c.result = notRun("invalid_arguments", fmt.Sprintf("the arguments are no JSON object: %s", jsonFault(c.args)), "call it again with one")
+			c.result = prompt.NotRun(CodeAnswerCut, "your answer reached the bound of its length within this call", "call it again with shorter arguments")
+		case !prompt.IsObject(c.args):
+			c.result = prompt.NotRun("invalid_arguments", fmt.Sprintf("the arguments are no JSON object: %s", jsonFault(c.args)), "call it again with one")
 		case r.isClients(c):
 			c.handed = true
 		default:
@@ -119,12 +120,12 @@ func jsonFault(args json.RawMessage) string {
 	if err := json.Unmarshal(args, &v); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("found is %s", short(string(args), 60))
+	return fmt.Sprintf("found is %s", prompt.Short(string(args), 60))
 }
 
 // execute carries out calls: at the same time if all of them only read.
 func (r *run) execute(ctx context.Context, calls []*call) error {
-	reads := func(c *call) bool { return r.offer.readsOnly(c.Function.Name) }
+	reads := func(c *call) bool { return r.offer.ReadsOnly(c.Function.Name) }
 	if len(calls) == 0 {
 		return nil
 	}
@@ -152,8 +153,8 @@ func (r *run) inOrder(ctx context.Context, calls []*call) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case waits && !r.offer.readsOnly(name) && !r.asks[name]:
-			c.result = notRun("waits", "a call before it waits for a person", "call it again when that is decided")
+		case waits && !r.offer.ReadsOnly(name) && !r.asks[name]:
+			c.result = prompt.NotRun("waits", "a call before it waits for a person", "call it again when that is decided")
 			continue
 		}
 		r.do(ctx, c, false)
@@ -194,7 +195,7 @@ func (r *run) do(ctx context.Context, c *call, allowed bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.failed = &event.Failure{Code: event.CodeInternal, Message: "a tool failed inside hutch: its log says why",
-				Cause: fmt.Errorf("tool %s: panic: %v\n%s", quoted(c.Function.Name), p, debug.Stack())}
+				Cause: fmt.Errorf("tool %s: panic: %v\n%s", prompt.Quoted(c.Function.Name), p, debug.Stack())}
 		}
 	}()
 	caller := r.in.Caller
@@ -220,10 +221,10 @@ func (c *call) took(res tool.Result, err error, most int) {
 		c.asked = ask
 		return
 	}
-	text, known := toolFailed(err)
+	text, known := prompt.ToolFailed(err)
 	if !known {
 		c.failed = &event.Failure{Code: event.CodeInternal, Message: "a tool failed inside hutch: its log says why",
-			Cause: fmt.Errorf("tool %s: %w", quoted(c.Function.Name), err)}
+			Cause: fmt.Errorf("tool %s: %w", prompt.Quoted(c.Function.Name), err)}
 		return
 	}
 	c.ran, c.result, c.lacks = true, text, errors.Is(err, tool.ErrUnavailable)
@@ -241,7 +242,7 @@ func (r *run) refuseAsks(calls []*call) {
 	for _, c := range calls {
 		if c.asked != nil {
 			c.asked = nil
-			c.result = notRun("waits", "it waits for a person, who cannot be asked beside a call of the tools of the client", "call it again, alone")
+			c.result = prompt.NotRun("waits", "it waits for a person, who cannot be asked beside a call of the tools of the client", "call it again, alone")
 		}
 	}
 }
@@ -263,7 +264,7 @@ func (r *run) settle(ctx context.Context, parent string, calls []*call) error {
 		}
 		if c.ran {
 			tried++
-			wrote = wrote || c.ok && !r.offer.readsOnly(c.Function.Name)
+			wrote = wrote || c.ok && !r.offer.ReadsOnly(c.Function.Name)
 		}
 		if c.lacks {
 			lacked++
@@ -300,7 +301,7 @@ func (r *run) addResult(parent string, c *call) error {
 		return err
 	}
 	if c.note != "" {
-		r.notes = append(r.notes, note{m.ID, c.note})
+		r.notes = append(r.notes, prompt.Note{Result: m.ID, Text: c.note})
 	}
 	if !c.ok {
 		return nil

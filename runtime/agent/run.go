@@ -7,6 +7,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/prompt"
 )
 
 // Warning is the name of a CUSTOM event whose value has a code and a message for people.
@@ -18,7 +19,7 @@ type run struct {
 	Turn
 	in Input
 
-	offer offer
+	offer prompt.Offer
 	// from is the id of the message that the model's view begins with; empty is all.
 	from string
 	// ids are those of all calls that are known; nil is not read yet.
@@ -29,7 +30,7 @@ type run struct {
 	done bool
 
 	counts map[string]repeat
-	notes  []note
+	notes  []prompt.Note
 	asks   map[string]bool // tools that asked for a person
 	denied map[string]bool // calls that one did not allow, by their keys
 	// lacking is how many rounds in a row found the tools unavailable.
@@ -60,10 +61,10 @@ func (r *run) all(ctx context.Context) (Outcome, error) {
 
 // begin finds out what the model is offered, and tells the client of the state.
 func (r *run) begin() error {
-	var warnings []warning
-	r.offer, warnings = offered(r.a.tools.List(r.in.Caller), r.in.Functions)
+	var warnings []prompt.Warning
+	r.offer, warnings = prompt.NewOffer(r.a.tools.List(r.in.Caller), r.in.Functions)
 	for _, w := range warnings {
-		if err := r.warn(w.code, w.message); err != nil {
+		if err := r.warn(w.Code, w.Message); err != nil {
 			return err
 		}
 	}
@@ -72,8 +73,6 @@ func (r *run) begin() error {
 	}
 	return r.Emit(event.StateSnapshot{Snapshot: r.state})
 }
-
-type warning struct{ code, message string }
 
 // warn tells those who listen what went otherwise than asked for.
 func (r *run) warn(code, message string) error {

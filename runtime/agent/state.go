@@ -10,6 +10,7 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/prompt"
 )
 
 // stateMember is where in a result's _meta a tool says how the state changes.
@@ -31,7 +32,7 @@ func (r *run) changeState(name string, res tool.Result) error {
 		return nil
 	}
 	refuse := func(why string) error {
-		return r.warn("state", fmt.Sprintf("the tool %s changes the state, which stays as it is: %s", quoted(name), why))
+		return r.warn("state", fmt.Sprintf("the tool %s changes the state, which stays as it is: %s", prompt.Quoted(name), why))
 	}
 	var change, state map[string]json.RawMessage
 	if json.Unmarshal(meta[stateMember], &change) != nil || change == nil {
