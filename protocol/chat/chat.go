@@ -63,3 +63,8 @@ type Function struct {
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"` // a JSON Schema
 }
+
+// ResultID is the id of what a tool answered to a call in the message parent: it follows
+// from the two, so that who streams a result and who keeps it call it the same
+// (requirement C-33).
+func ResultID(parent, call string) string { return parent + ":" + call + ":result" }

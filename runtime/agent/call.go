@@ -296,7 +296,7 @@ const mostLacking = 2
 
 // addResult adds what a call came to, and changes the state if it says so.
 func (r *run) addResult(parent string, c *call) error {
-	m := chat.Message{ID: resultID(parent, c.ID), Role: chat.Tool, ToolCallID: c.ID, Content: chat.Text(c.result)}
+	m := chat.Message{ID: chat.ResultID(parent, c.ID), Role: chat.Tool, ToolCallID: c.ID, Content: chat.Text(c.result)}
 	if err := r.Add(m); err != nil {
 		return err
 	}
@@ -308,6 +308,3 @@ func (r *run) addResult(parent string, c *call) error {
 	}
 	return r.changeState(c.Function.Name, c.res)
 }
-
-// resultID is the id of a result: the thread gives those without one the same (E3-5).
-func resultID(parent, call string) string { return parent + ":" + call + ":result" }

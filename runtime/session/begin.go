@@ -10,6 +10,8 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/history"
+	"github.com/hutch-run/hutch/runtime/tail"
 )
 
 // record keeps that the run waits, unless its turn has come already.
@@ -133,11 +135,11 @@ func (r *Run) beginAs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := r.merge(ctx)
+	m, dropFrom, err := r.merge(ctx)
 	if err != nil {
 		return err
 	}
-	c := r.change(Change{Title: r.title(m.add), State: r.in.State, Waiting: &Waiting{}, DropFrom: m.dropFrom, Messages: m.add, Runs: owed.Runs, Events: owed.Events})
+	c := r.change(Change{Title: r.title(m.Add), State: r.in.State, Waiting: &Waiting{}, DropFrom: dropFrom, Messages: m.Add, Runs: owed.Runs, Events: owed.Events})
 	rec := r.Record()
 	rec.Status, rec.Started, rec.First = Running, c.At, c.Head+int64(len(c.Events))+1
 	first := started(r.th.ref.ID, rec)
@@ -151,12 +153,12 @@ func (r *Run) beginAs(ctx context.Context) error {
 	} else {
 		c.New = append(c.New, rec)
 	}
-	r.waiting, r.ignored = r.th.left(), m.ignored
+	r.waiting, r.ignored = r.th.left(), m.Ignored
 	if err := r.th.commit(ctx, c, func() { r.begun(rec, first) }, r.in.Jobs...); err != nil {
 		return err
 	}
 	r.k.settle(r.th.ref)
-	for _, i := range m.ignored {
+	for _, i := range m.Ignored {
 		r.k.o.Logger.Info("a message of an input was left out", "thread", r.th.ref.ID, "run", r.in.RunID, "message", i.ID, "why", i.Why)
 	}
 	return nil
@@ -165,7 +167,7 @@ func (r *Run) beginAs(ctx context.Context) error {
 // begun lets the run speak in its thread. The caller has the lock.
 func (r *Run) begun(rec Record, first event.Event) {
 	r.rec, r.recorded = rec, true
-	r.th.speaker, r.th.tail = r, tail{most: r.k.o.TailBytes}
+	r.th.speaker, r.th.tail = r, tail.New(r.k.o.TailBytes)
 	r.th.publish(Item{rec.First, rec.ID, first})
 }
 
@@ -207,25 +209,48 @@ func (r *Run) title(added []chat.Message) string {
 // mergePage is how many messages are read at once to be compared.
 const mergePage = 1000
 
-// merge brings the input and the thread together.
-func (r *Run) merge(ctx context.Context) (merge, error) {
-	rec := newReconciler(r.th.left().Client, r.in.Trusted || r.k.stateless)
+// merge brings the input and the thread together, and says from which message of the
+// thread on all are dropped; 0 drops none.
+func (r *Run) merge(ctx context.Context) (m history.Merge, dropFrom int64, err error) {
+	client := history.Client{Trusted: r.in.Trusted || r.k.stateless, Open: r.th.left().Client}
 	if r.in.Mode == Replace && !r.k.stateless {
-		var stored []Stored
-		for {
-			var after int64
-			if len(stored) > 0 {
-				after = stored[len(stored)-1].Number
-			}
-			page, err := r.k.store.ThreadMessages(ctx, r.th.ref, MessageQuery{After: after, Limit: mergePage})
-			if err != nil {
-				return merge{}, err
-			}
-			if stored = append(stored, page...); len(page) < mergePage {
-				return rec.replace(stored, r.in.Messages)
-			}
+		return r.replace(ctx, client)
+	}
+	known, err := r.known(ctx)
+	if err != nil {
+		return m, 0, err
+	}
+	return client.Append(known, r.in.Messages), 0, nil
+}
+
+// replace compares the input with the whole thread.
+func (r *Run) replace(ctx context.Context, client history.Client) (m history.Merge, dropFrom int64, err error) {
+	var numbers []int64
+	var stored []chat.Message
+	for {
+		var after int64
+		if len(numbers) > 0 {
+			after = numbers[len(numbers)-1]
+		}
+		page, err := r.k.store.ThreadMessages(ctx, r.th.ref, MessageQuery{After: after, Limit: mergePage})
+		if err != nil {
+			return m, 0, err
+		}
+		for _, s := range page {
+			numbers, stored = append(numbers, s.Number), append(stored, s.Message)
+		}
+		if len(page) < mergePage {
+			break
 		}
 	}
+	if m, err = client.Replace(stored, r.in.Messages); err == nil && m.Same < len(numbers) {
+		dropFrom = numbers[m.Same]
+	}
+	return m, dropFrom, err
+}
+
+// known are the ids of the input that the thread knows.
+func (r *Run) known(ctx context.Context) (map[string]int64, error) {
 	known := r.th.lately(r.in.Messages)
 	ids := make([]string, 0, len(r.in.Messages))
 	for _, m := range r.in.Messages {
@@ -236,11 +261,11 @@ func (r *Run) merge(ctx context.Context) (merge, error) {
 	for page := range slices.Chunk(ids, mergePage) {
 		found, err := r.k.store.ThreadKnows(ctx, r.th.ref, page)
 		if err != nil {
-			return merge{}, err
+			return nil, err
 		}
 		maps.Copy(known, found)
 	}
-	return rec.appendTo(known, r.in.Messages), nil
+	return known, nil
 }
 
 // lately are the ids of those messages that are in the window: of what a client sends
@@ -253,7 +278,7 @@ func (th *live) lately(input []chat.Message) map[string]int64 {
 	known := map[string]int64{}
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	for _, m := range th.window.messages {
+	for _, m := range th.window.Messages() {
 		if sent[m.ID] {
 			known[m.ID] = 0
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/history"
 )
 
 // execute runs what is to be run, and ends the run with what came of it.
@@ -95,10 +95,10 @@ func (r *Run) closing(o Outcome, err, cause error) (Record, event.Event, Waiting
 	defer r.th.mu.Unlock()
 	rec := r.settled(r.rec, o, err, cause)
 	if !rec.Status.answerable() {
-		r.broken = r.th.tail.openCalls()
+		r.broken = r.th.tail.OpenCalls()
 	}
-	r.th.tail.most = math.MaxInt // what ends has to fit
-	for _, e := range r.th.tail.closings(rec.Status != Failed) {
+	r.th.tail.Unbound()
+	for _, e := range r.th.tail.Closings(rec.Status != Failed) {
 		if err := r.emit(e); err != nil {
 			r.k.o.Logger.Error("what a run left open was not closed", "run", r.in.RunID, "err", err)
 		}
@@ -124,8 +124,8 @@ func (s Status) answerable() bool { return s == Finished || s == Asking }
 // leaves is what the run leaves to be answered: its calls without a result are the
 // client's, but for those that a person is asked about.
 func (r *Run) leaves(o Outcome) Waiting {
-	unsaid := r.unsaid(r.th.tail.whole)
-	messages := slices.Concat(r.th.window.messages, unsaid, r.staged)
+	unsaid := r.unsaid(r.th.tail.Whole())
+	messages := slices.Concat(r.th.window.Messages(), unsaid, r.staged)
 	own := slices.Clone(r.calls)
 	for _, m := range unsaid {
 		for _, call := range m.ToolCalls {
@@ -133,7 +133,7 @@ func (r *Run) leaves(o Outcome) Waiting {
 		}
 	}
 	w := Waiting{Person: o.Interrupts}
-	for _, call := range unanswered(messages) {
+	for _, call := range history.Unanswered(messages) {
 		held := slices.ContainsFunc(o.Interrupts, func(i event.Interrupt) bool { return i.ToolCallID == call })
 		if slices.Contains(own, call) && !held {
 			w.Client = append(w.Client, call)

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/history"
+	"github.com/hutch-run/hutch/runtime/tail"
 )
 
 // What can be wrong with what is asked of a [Keeper] or a [Store].
@@ -14,7 +16,7 @@ var (
 	// ErrReadOnly: the principal may read the thread, and no more.
 	ErrReadOnly = errors.New("the thread belongs to somebody else and may only be read")
 	// ErrInvalid: the input is none that can be run.
-	ErrInvalid = errors.New("invalid input")
+	ErrInvalid = history.ErrInvalid
 	// ErrDuplicateRun: there was a run of that id with another input.
 	ErrDuplicateRun = errors.New("the thread has had a run of this id with another input: use a new id")
 	// ErrBusy: too much waits already.
@@ -23,11 +25,11 @@ var (
 	// changed.
 	ErrConflict = errors.New("the thread has changed")
 	// ErrLimit: more than may be kept.
-	ErrLimit = errors.New("limit")
+	ErrLimit = tail.ErrLimit
 	// ErrSlow: a stream was cut off because its reader did not keep up.
 	ErrSlow = errors.New("the stream was cut off because it was read too slowly: attach again from the last number")
 	// ErrOrder: an event that cannot follow those before it.
-	ErrOrder = errors.New("event out of order")
+	ErrOrder = tail.ErrOrder
 	// ErrClosed: the keeper was closed.
 	ErrClosed = errors.New("no more runs are taken: the program ends")
 )

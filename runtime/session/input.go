@@ -43,3 +43,17 @@ type Input struct {
 	// compared, and not kept.
 	Also json.RawMessage
 }
+
+// Mode says what a client's list of messages means for a thread.
+type Mode string
+
+// The modes.
+const (
+	// Append adds the messages whose ids the thread does not know, in their order, and
+	// leaves those that it does: whatever they say now. A list of only the new ones is
+	// as good as a whole history.
+	Append Mode = "append"
+	// Replace makes the list the history: what is not in it is dropped, a user's message
+	// that says something else is edited. What the server wrote stays as it wrote it.
+	Replace Mode = "replace"
+)

@@ -56,6 +56,12 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// Bounds are those of a number of things: how many, and the bytes of all.
+type Bounds struct {
+	Messages int
+	Bytes    int64
+}
+
 // or sets what is not set.
 func or[N int | int64 | time.Duration](n *N, otherwise N) {
 	if *n <= 0 {

@@ -9,8 +9,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/history"
+	"github.com/hutch-run/hutch/runtime/tail"
 )
 
 // cache holds what is live of threads: those that are used, and lately used ones.
@@ -43,9 +44,9 @@ type live struct {
 	mu     sync.Mutex // of all below
 	loaded bool
 	thread Thread
-	window window
+	window history.Window
 	// tail is that of the run that is active, speaker.
-	tail    tail
+	tail    tail.Tail
 	speaker *Run
 	streams map[*Stream]struct{}
 }
@@ -112,7 +113,7 @@ func (k *Keeper) release(th *live) {
 func (th *live) weight() (loaded bool, bytes int64) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	return th.loaded, th.window.bytes + int64(len(th.thread.State)) + 1024
+	return th.loaded, th.window.Bytes() + int64(len(th.thread.State)) + 1024
 }
 
 // gone forgets threads that the store has removed.
@@ -131,7 +132,7 @@ func (k *Keeper) gone(refs []Ref) {
 func (th *live) forget(why error) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	th.loaded, th.thread, th.window = false, Thread{}, window{most: th.k.o.Window}
+	th.loaded, th.thread, th.window = false, Thread{}, th.k.window()
 	if why != nil {
 		th.cutOff(why, func(*Stream) bool { return true })
 	}
@@ -176,6 +177,11 @@ func (th *live) load(ctx context.Context) error {
 	return nil
 }
 
+// window is an empty one.
+func (k *Keeper) window() history.Window {
+	return history.NewWindow(k.o.Window.Messages, k.o.Window.Bytes)
+}
+
 // cutOff ends streams. The caller has the lock.
 func (th *live) cutOff(why error, which func(*Stream) bool) {
 	for s := range th.streams {
@@ -186,11 +192,11 @@ func (th *live) cutOff(why error, which func(*Stream) bool) {
 	}
 }
 
-func (th *live) readWindow(ctx context.Context) (window, error) {
-	w := window{most: th.k.o.Window}
-	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Limit: w.most.Messages, MaxBytes: w.most.Bytes})
+func (th *live) readWindow(ctx context.Context) (history.Window, error) {
+	w := th.k.window()
+	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Limit: th.k.o.Window.Messages, MaxBytes: th.k.o.Window.Bytes})
 	for _, s := range stored {
-		w.add(s.Message)
+		w.Add(s.Message)
 	}
 	return w, err
 }
@@ -213,7 +219,7 @@ func (th *live) commit(ctx context.Context, c Change, then func(), jobs ...event
 		return err
 	}
 	th.k.gone(done.Gone)
-	var w window
+	var w history.Window
 	var fresh bool
 	if c.DropFrom > 0 || c.TrimTo > 0 {
 		w, err = th.readWindow(ctx)
@@ -226,7 +232,7 @@ func (th *live) commit(ctx context.Context, c Change, then func(), jobs ...event
 		th.window, th.loaded = w, err == nil
 	} else {
 		for _, m := range c.Messages {
-			th.window.add(m)
+			th.window.Add(m)
 		}
 	}
 	then()
@@ -256,21 +262,6 @@ func (th *live) finish(r *Run) {
 			delete(th.streams, s)
 		}
 	}
-}
-
-// sizeOf is about what a message takes in memory and in front of a model.
-func sizeOf(m chat.Message) int64 {
-	n := int64(2*ItemOverhead + len(m.Metadata) + len(m.EncryptedValue))
-	for _, p := range m.Content.Parts() {
-		n += int64(len(p.Text)) + ItemOverhead
-		if p.Source != nil {
-			n += int64(len(p.Source.Value))
-		}
-	}
-	for _, call := range m.ToolCalls {
-		n += int64(len(call.Function.Name)+len(call.Function.Arguments)) + ItemOverhead
-	}
-	return n
 }
 
 // sizeOfEvent is about what an event takes in memory.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/history"
+	"github.com/hutch-run/hutch/runtime/tail"
 )
 
 // A Run is what a [Runner] speaks through while it runs. Its methods may be called from
@@ -27,7 +29,7 @@ type Run struct {
 
 	// Set when it begins.
 	waiting Waiting
-	ignored []Ignored
+	ignored []history.Ignored
 
 	// By the thread's lock.
 	rec      Record
@@ -89,14 +91,14 @@ func (r *Run) Record() Record {
 func (r *Run) Waiting() Waiting { return r.waiting }
 
 // Ignored are the messages of the input that were left out.
-func (r *Run) Ignored() []Ignored { return r.ignored }
+func (r *Run) Ignored() []history.Ignored { return r.ignored }
 
 // Messages are what a model is shown: the end of the thread, and what was added since.
 // Calls that nothing has answered have been closed; that becomes part of the thread.
 func (r *Run) Messages() []chat.Message {
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
-	whole, made := repair(r.th.window.with(r.staged))
+	whole, made := history.Repair(r.th.window.With(r.staged))
 	r.staged = append(r.staged, made...)
 	return whole
 }
@@ -117,7 +119,7 @@ func (r *Run) emit(e event.Event) error {
 	if r.rec.Status != Running {
 		return fmt.Errorf("%w: the run has ended", ErrOrder)
 	}
-	if err := r.th.tail.put(e); err != nil {
+	if err := r.th.tail.Put(e); err != nil {
 		return err
 	}
 	r.th.publish(Item{RunID: r.rec.ID, Event: e})
@@ -136,14 +138,14 @@ func (r *Run) Add(m chat.Message) error {
 	if err := checkMessage(m, r.k.o.MessageBytes); err != nil {
 		return err
 	}
-	if _, open := r.th.tail.find(openText, m.ID); open != nil {
+	if r.th.tail.Texting(m.ID) {
 		return fmt.Errorf("%w: the message %s is still streamed", ErrOrder, quoted(m.ID))
 	}
 	if slices.ContainsFunc(r.staged, func(s chat.Message) bool { return s.ID == m.ID }) {
 		return fmt.Errorf("%w: there is a message %s", ErrInvalid, quoted(m.ID))
 	}
 	if m.Role == chat.Tool {
-		e := result(m)
+		e := tail.Result(m)
 		if err := event.Validate(e); err != nil {
 			return fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
@@ -171,10 +173,10 @@ func (r *Run) answering(m chat.Message) chat.Message {
 
 // resultID is the id of the result of the last call of that id.
 func (r *Run) resultID(call string) string {
-	for _, messages := range [][]chat.Message{r.staged, r.th.window.messages} {
+	for _, messages := range [][]chat.Message{r.staged, r.th.window.Messages()} {
 		for _, m := range slices.Backward(messages) {
 			if slices.ContainsFunc(m.ToolCalls, func(c chat.ToolCall) bool { return c.ID == call }) {
-				return ResultID(m.ID, call)
+				return chat.ResultID(m.ID, call)
 			}
 		}
 	}
@@ -183,9 +185,9 @@ func (r *Run) resultID(call string) string {
 
 // sendRest emits what of a message was not streamed.
 func (r *Run) sendRest(m chat.Message) error {
-	were := sent(r.th.tail.whole)
+	were := tail.Sent(r.th.tail.Whole())
 	var skip bool
-	for _, e := range derived(m) {
+	for _, e := range tail.Derived(m) {
 		switch e := e.(type) {
 		case event.TextMessageStart:
 			skip = were["text "+e.MessageID]
@@ -238,7 +240,7 @@ func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting 
 		return err
 	}
 	r.th.mu.Lock()
-	whole := r.th.tail.whole
+	whole := r.th.tail.Whole()
 	messages := r.unsaid(whole)
 	c := Change{State: r.state, Messages: append(messages, r.staged...)}
 	events := append(slices.Clone(whole), r.after...)
@@ -260,7 +262,7 @@ func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting 
 		return nil
 	}
 	return r.th.commit(ctx, c, func() {
-		r.th.tail.took(len(whole))
+		r.th.tail.Took(len(whole))
 		r.staged, r.after = slices.Clone(r.staged[staged:]), slices.Clone(r.after[after:])
 		r.state = nil
 		if last != nil {
@@ -276,9 +278,9 @@ func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting 
 
 // unsaid are messages that were streamed and that nobody added.
 func (r *Run) unsaid(events []event.Event) []chat.Message {
-	return slices.DeleteFunc(streamed(events, r.broken), func(m chat.Message) bool {
+	return slices.DeleteFunc(tail.Streamed(events, r.broken), func(m chat.Message) bool {
 		same := func(s chat.Message) bool { return s.ID == m.ID }
-		return slices.ContainsFunc(r.staged, same) || slices.ContainsFunc(r.th.window.messages, same)
+		return slices.ContainsFunc(r.staged, same) || slices.ContainsFunc(r.th.window.Messages(), same)
 	})
 }
 

@@ -221,7 +221,7 @@ func (s *Stream) join() {
 	}
 	th.streams[s] = struct{}{}
 	if r := th.speaker; r != nil && (s.run == "" || s.run == r.rec.ID) {
-		for _, e := range th.tail.soFar() {
+		for _, e := range th.tail.SoFar() {
 			s.items = append(s.items, Item{RunID: r.rec.ID, Event: e})
 		}
 	} else if s.run != "" && !th.k.expects(runKey{th.ref, s.run}) {

@@ -126,6 +126,3 @@ func addUsage(all []chat.Usage, u chat.Usage) []chat.Usage {
 	}
 	return append(all, u)
 }
-
-// ResultID is the id of what a tool answered to a call in the message parent.
-func ResultID(parent, call string) string { return parent + ":" + call + ":result" }

@@ -1,4 +1,4 @@
-package session
+package history
 
 import (
 	"encoding/json"
@@ -19,11 +19,11 @@ type slot struct {
 	result       *chat.Message
 }
 
-// repair brings messages into the form that a model takes: behind each message with
+// Repair brings messages into the form that a model takes: behind each message with
 // calls stands one result for each of them, in their order. Results that answer
 // nothing are left out, and so is a second one, and a second call of the same id in one
 // message. made are the results that had to be made up, which are in the list too.
-func repair(messages []chat.Message) (whole, made []chat.Message) {
+func Repair(messages []chat.Message) (whole, made []chat.Message) {
 	if !slices.ContainsFunc(messages, func(m chat.Message) bool { return m.Role == chat.Tool || len(m.ToolCalls) > 0 }) {
 		return slices.Clone(messages), nil
 	}
@@ -34,7 +34,7 @@ func repair(messages []chat.Message) (whole, made []chat.Message) {
 		switch m.Role {
 		case chat.Assistant:
 			for _, call := range m.ToolCalls {
-				id := ResultID(m.ID, call.ID)
+				id := chat.ResultID(m.ID, call.ID)
 				if exact[id] != nil {
 					continue
 				}
@@ -60,7 +60,7 @@ func repair(messages []chat.Message) (whole, made []chat.Message) {
 		for _, s := range slots[i] {
 			if s.result == nil {
 				s.result = &chat.Message{
-					ID: freeID(messages, ResultID(s.parent, s.call)), Role: chat.Tool, ToolCallID: s.call,
+					ID: freeID(messages, chat.ResultID(s.parent, s.call)), Role: chat.Tool, ToolCallID: s.call,
 					Content: chat.Text(noResult), Metadata: json.RawMessage(madeUp),
 				}
 				made = append(made, *s.result)
@@ -97,71 +97,11 @@ func withoutTwins(m chat.Message) chat.Message {
 	return m
 }
 
-// unanswered are the calls without a result in messages, in their order.
-func unanswered(messages []chat.Message) (calls []string) {
-	_, made := repair(messages)
+// Unanswered are the calls without a result in messages, in their order.
+func Unanswered(messages []chat.Message) (calls []string) {
+	_, made := Repair(messages)
 	for _, m := range made {
 		calls = append(calls, m.ToolCallID)
 	}
 	return calls
-}
-
-// A window is the end of a thread's messages, as far as a model is shown it.
-type window struct {
-	messages []chat.Message
-	sizes    []int64
-	bytes    int64
-	most     Bounds
-}
-
-// Bounds are those of a window.
-type Bounds struct {
-	Messages int
-	Bytes    int64
-}
-
-func (w *window) add(m chat.Message) {
-	bytes := sizeOf(m)
-	w.messages = append(w.messages, m)
-	w.sizes = append(w.sizes, bytes)
-	w.bytes += bytes
-	if len(w.messages) > 2*w.most.Messages || w.bytes > 2*w.most.Bytes { // so that cutting is seldom
-		w.drop(w.cut())
-	}
-}
-
-// cut is where what a model sees begins: so that the bounds hold, and with a message of
-// a user if one is there. The last message is always in it.
-func (w *window) cut() int {
-	at, bytes := 0, w.bytes
-	for at < len(w.messages)-1 && (len(w.messages)-at > w.most.Messages || bytes > w.most.Bytes) {
-		bytes -= w.sizes[at]
-		at++
-	}
-	if at == 0 {
-		return 0
-	}
-	for i := at; i < len(w.messages); i++ {
-		if w.messages[i].Role == chat.User {
-			return i
-		}
-	}
-	return at
-}
-
-func (w *window) drop(n int) {
-	for _, size := range w.sizes[:n] {
-		w.bytes -= size
-	}
-	w.messages = slices.Clone(w.messages[n:])
-	w.sizes = slices.Clone(w.sizes[n:])
-}
-
-// with is what a model sees when more messages have been added: not the window's own.
-func (w *window) with(more []chat.Message) []chat.Message {
-	all := window{most: w.most, messages: slices.Clip(w.messages), sizes: slices.Clip(w.sizes), bytes: w.bytes}
-	for _, m := range more {
-		all.add(m)
-	}
-	return all.messages[all.cut():]
 }

@@ -1,18 +1,36 @@
-package session
+// Package tail holds the end of a run's events that nobody has kept yet: which event may
+// follow, what will be kept of them, and the messages that they say.
+//
+// Deltas are for those who listen; what is kept of a message is one start, one content and
+// one end, in the order in which messages ended. It has no I/O, and a [Tail] is used by one
+// goroutine at a time.
+package tail
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
-	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 )
 
-// A tail is the end of a run's events that is not durable yet. It holds what has ended
+// What is wrong with an event.
+var (
+	// ErrOrder: it cannot follow those before it.
+	ErrOrder = errors.New("event out of order")
+	// ErrLimit: with it there would be more than may be held.
+	ErrLimit = errors.New("limit")
+)
+
+// overhead is what an event counts besides its bytes, so that many tiny ones are not free.
+const overhead = 64
+
+// A Tail is the end of a run's events that is not durable yet. It holds what has ended
 // as it will be kept, and what is open as it is so far.
-type tail struct {
+type Tail struct {
 	whole []event.Event
 	// open are in the order in which they were opened.
 	open  []*span
@@ -23,6 +41,21 @@ type tail struct {
 	calls map[string]bool
 	bytes int
 	most  int
+}
+
+// New is an empty tail that holds at most so many bytes of events.
+func New(most int) Tail { return Tail{most: most} }
+
+// Unbound lets the tail hold whatever comes: what ends has to fit.
+func (t *Tail) Unbound() { t.most = math.MaxInt }
+
+// Whole are the events that have ended, as they will be kept. The slice is the tail's own.
+func (t *Tail) Whole() []event.Event { return t.whole }
+
+// Texting reports whether a message of that id is being streamed.
+func (t *Tail) Texting(id string) bool {
+	_, open := t.find(openText, id)
+	return open != nil
 }
 
 // What is open: a message, a call, reasoning, a span of it. Each has ids of its own.
@@ -75,7 +108,7 @@ func (s *span) end() event.Event {
 // owned is whose event it is, without the rest.
 func owned(o event.Owned) event.Owned { return event.Owned{SubagentRunID: o.SubagentRunID} }
 
-func (t *tail) find(kind, id string) (int, *span) {
+func (t *Tail) find(kind, id string) (int, *span) {
 	for i, s := range t.open {
 		if s.kind == kind && s.id == id {
 			return i, s
@@ -84,7 +117,7 @@ func (t *tail) find(kind, id string) (int, *span) {
 	return -1, nil
 }
 
-func (t *tail) begin(kind, id string, start event.Event) error {
+func (t *Tail) begin(kind, id string, start event.Event) error {
 	if _, s := t.find(kind, id); s != nil {
 		return fmt.Errorf("%w: %s begins the %s %s, which is open", ErrOrder, start.Type(), kind, quoted(id))
 	}
@@ -93,7 +126,7 @@ func (t *tail) begin(kind, id string, start event.Event) error {
 }
 
 // beginCall holds that the ids of a run's calls differ: results are told apart by them.
-func (t *tail) beginCall(e event.ToolCallStart) error {
+func (t *Tail) beginCall(e event.ToolCallStart) error {
 	if t.calls[e.ToolCallID] {
 		return fmt.Errorf("%w: the run has had a call %s: give each an id of its own", ErrOrder, quoted(e.ToolCallID))
 	}
@@ -107,7 +140,7 @@ func (t *tail) beginCall(e event.ToolCallStart) error {
 	return nil
 }
 
-func (t *tail) more(kind, id, delta string, piece event.Event) error {
+func (t *Tail) more(kind, id, delta string, piece event.Event) error {
 	_, s := t.find(kind, id)
 	if s == nil {
 		return fmt.Errorf("%w: %s of the %s %s, which is not open", ErrOrder, piece.Type(), kind, quoted(id))
@@ -122,7 +155,7 @@ func (t *tail) more(kind, id, delta string, piece event.Event) error {
 	return nil
 }
 
-func (t *tail) close(kind, id string, end event.Event) error {
+func (t *Tail) close(kind, id string, end event.Event) error {
 	i, s := t.find(kind, id)
 	if s == nil {
 		return fmt.Errorf("%w: %s of the %s %s, which is not open", ErrOrder, end.Type(), kind, quoted(id))
@@ -133,17 +166,17 @@ func (t *tail) close(kind, id string, end event.Event) error {
 }
 
 // grow bounds what is held until the next commit.
-func (t *tail) grow(bytes int) error {
-	if t.bytes += bytes + ItemOverhead; t.bytes > t.most {
+func (t *Tail) grow(bytes int) error {
+	if t.bytes += bytes + overhead; t.bytes > t.most {
 		return fmt.Errorf("%w: %d bytes of events since the last commit, at most %d", ErrLimit, t.bytes, t.most)
 	}
 	return nil
 }
 
-// put takes an event of a run. It refuses what cannot follow, and what is not the
+// Put takes an event of a run. It refuses what cannot follow, and what is not the
 // runner's: the beginning and the end of a run, and results, which go out when they are
 // durable.
-func (t *tail) put(e event.Event) error {
+func (t *Tail) Put(e event.Event) error {
 	switch e := e.(type) {
 	case event.TextMessageStart:
 		return t.begin(openText, e.MessageID, e)
@@ -167,7 +200,7 @@ func (t *tail) put(e event.Event) error {
 	return t.putOther(e)
 }
 
-func (t *tail) putOther(e event.Event) error {
+func (t *Tail) putOther(e event.Event) error {
 	switch e := e.(type) {
 	case event.RunStarted, event.RunFinished, event.RunError, event.ToolCallResult:
 		return fmt.Errorf("%w: %s comes from the keeper alone", ErrOrder, e.Type())
@@ -202,12 +235,12 @@ func (t *tail) putOther(e event.Event) error {
 	t.whole = append(t.whole, e)
 	body, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrInvalid, e.Type(), err)
+		return fmt.Errorf("%s: %w", e.Type(), err)
 	}
 	return t.grow(len(body))
 }
 
-func (t *tail) putSubagent(e event.Event) {
+func (t *Tail) putSubagent(e event.Event) {
 	var ended string
 	switch e := e.(type) {
 	case event.SubagentStarted:
@@ -220,7 +253,7 @@ func (t *tail) putSubagent(e event.Event) {
 	t.subagents = slices.DeleteFunc(t.subagents, func(id string) bool { return id == ended })
 }
 
-func (t *tail) step(subagent, name string) int {
+func (t *Tail) step(subagent, name string) int {
 	for i, s := range t.steps {
 		if s.SubagentRunID == subagent && s.StepName == name {
 			return i
@@ -229,8 +262,8 @@ func (t *tail) step(subagent, name string) int {
 	return -1
 }
 
-// openCalls are the ids of the calls that are open.
-func (t *tail) openCalls() (ids []string) {
+// OpenCalls are the ids of the calls that are open.
+func (t *Tail) OpenCalls() (ids []string) {
 	for _, s := range t.open {
 		if s.kind == openCall {
 			ids = append(ids, s.id)
@@ -239,9 +272,9 @@ func (t *tail) openCalls() (ids []string) {
 	return ids
 }
 
-// closings are the events that end all that is open, the last one first; but calls only
+// Closings are the events that end all that is open, the last one first; but calls only
 // if it says so: their end says that their arguments are whole.
-func (t *tail) closings(calls bool) (all []event.Event) {
+func (t *Tail) Closings(calls bool) (all []event.Event) {
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if s := t.open[i]; calls || s.kind != openCall {
 			all = append(all, s.end())
@@ -256,8 +289,8 @@ func (t *tail) closings(calls bool) (all []event.Event) {
 	return all
 }
 
-// soFar are the events of the tail so far, for who begins to listen.
-func (t *tail) soFar() (all []event.Event) {
+// SoFar are the events of the tail so far, for who begins to listen.
+func (t *Tail) SoFar() (all []event.Event) {
 	all = append(all, t.whole...)
 	for _, s := range t.open {
 		if s.kind != openThinking { // whose start is among the others
@@ -267,103 +300,19 @@ func (t *tail) soFar() (all []event.Event) {
 	return all
 }
 
-// took forgets the first n whole events, which have been kept.
-func (t *tail) took(n int) {
+// Took forgets the first n whole events, which have been kept.
+func (t *Tail) Took(n int) {
 	t.whole, t.bytes = slices.Clone(t.whole[n:]), 0
 	for _, s := range t.open {
-		t.bytes += s.text.Len() + ItemOverhead
+		t.bytes += s.text.Len() + overhead
 	}
 }
 
-// streamed are the messages of assistants that have been sent, but for calls whose
-// arguments are broken: what was sent is kept, even if nobody says so.
-func streamed(events []event.Event, broken []string) []chat.Message {
-	var all []chat.Message
-	at := map[string]int{}
-	of := func(id string) *chat.Message {
-		i, ok := at[id]
-		if !ok {
-			i = len(all)
-			at[id] = i
-			all = append(all, chat.Message{ID: id, Role: chat.Assistant, Incomplete: true})
-		}
-		return &all[i]
+// quoted shows what came from outside, cut to a length.
+func quoted(s string) string {
+	const most = 60
+	if len(s) > most {
+		s = s[:most] + "…"
 	}
-	skip := map[string]bool{} // messages of others than the agent itself
-	calls := map[string]event.ToolCallStart{}
-	for _, e := range events {
-		switch e := e.(type) {
-		case event.TextMessageStart:
-			if skip[e.MessageID] = e.SubagentRunID != "" || e.Role != "" && e.Role != chat.Assistant; !skip[e.MessageID] {
-				of(e.MessageID)
-			}
-		case event.TextMessageContent:
-			if !skip[e.MessageID] {
-				m := of(e.MessageID)
-				m.Content = chat.Text(m.Content.String() + e.Delta)
-			}
-		case event.ToolCallStart:
-			if e.SubagentRunID == "" && e.ParentMessageID != "" && !slices.Contains(broken, e.ToolCallID) {
-				calls[e.ToolCallID] = e
-				m := of(e.ParentMessageID)
-				m.ToolCalls = append(m.ToolCalls, chat.ToolCall{
-					ID: e.ToolCallID, Type: "function", Function: chat.FunctionCall{Name: e.ToolCallName},
-				})
-			}
-		case event.ToolCallArgs:
-			if start, ok := calls[e.ToolCallID]; ok {
-				m := of(start.ParentMessageID)
-				last := &m.ToolCalls[callAt(m.ToolCalls, e.ToolCallID)]
-				last.Function.Arguments += e.Delta
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(m chat.Message) bool { return m.Content.String() == "" && len(m.ToolCalls) == 0 })
-}
-
-func callAt(calls []chat.ToolCall, id string) int {
-	for i := len(calls) - 1; i > 0; i-- {
-		if calls[i].ID == id {
-			return i
-		}
-	}
-	return 0
-}
-
-// sent are the ids of texts and calls that events begin.
-func sent(events []event.Event) map[string]bool {
-	ids := map[string]bool{}
-	for _, e := range events {
-		switch e := e.(type) {
-		case event.TextMessageStart:
-			ids["text "+e.MessageID] = true
-		case event.ToolCallStart:
-			ids["call "+e.ToolCallID] = true
-		}
-	}
-	return ids
-}
-
-// result is the event that says what a tool answered.
-func result(m chat.Message) event.Event {
-	return event.ToolCallResult{MessageID: m.ID, ToolCallID: m.ToolCallID, Content: m.Content, Role: chat.Tool}
-}
-
-// derived are the events that say a message which was not streamed.
-func derived(m chat.Message) (all []event.Event) {
-	if m.Role == chat.Reasoning {
-		return nil
-	}
-	if text := m.Content.String(); text != "" {
-		all = append(all, event.TextMessageStart{MessageID: m.ID, Role: m.Role, Name: m.Name},
-			event.TextMessageContent{MessageID: m.ID, Delta: text}, event.TextMessageEnd{MessageID: m.ID})
-	}
-	for _, call := range m.ToolCalls {
-		all = append(all, event.ToolCallStart{ToolCallID: call.ID, ToolCallName: call.Function.Name, ParentMessageID: m.ID})
-		if call.Function.Arguments != "" {
-			all = append(all, event.ToolCallArgs{ToolCallID: call.ID, Delta: call.Function.Arguments})
-		}
-		all = append(all, event.ToolCallEnd{ToolCallID: call.ID})
-	}
-	return all
+	return fmt.Sprintf("%q", s)
 }
