@@ -65,6 +65,12 @@ type Stored struct {
 	chat.Message
 }
 
+// Read takes over a message that a store kept as JSON.
+func (s *Stored) Read(body []byte) (err error) {
+	s.Message, err = chat.Decode(body)
+	return err
+}
+
 // EventQuery asks for events with numbers above After and up to UpTo (0: all).
 type EventQuery struct {
 	After, UpTo int64

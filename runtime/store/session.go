@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -121,23 +122,27 @@ func (x Tx) ThreadMessages(ref threads.Ref, q threads.MessageQuery) (all []threa
 			number = 1 << 62
 		}
 	}
+	var one threads.Stored
+	var body sql.RawBytes
 	var bytes int64
-	full := false
+	into, full := []any{&one.Number, &one.Bytes, &body}, false
+	all = make([]threads.Stored, 0, min(rows(q.Limit), 256))
 	err = x.t.each(query, args{ref.Owner, ref.ID, number, rows(q.Limit)}, func(scan func(...any) error) error {
-		var s threads.Stored
-		var body []byte
 		if full {
 			return nil
 		}
-		if err := scan(&s.Number, &s.Bytes, &body); err != nil {
+		if err := scan(into...); err != nil {
 			return err
 		}
-		if bytes += s.Bytes; q.Last && q.MaxBytes > 0 && bytes > q.MaxBytes && len(all) > 0 {
+		if bytes += one.Bytes; q.Last && q.MaxBytes > 0 && bytes > q.MaxBytes && len(all) > 0 {
 			full = true
 			return nil
 		}
-		all = append(all, s)
-		return json.Unmarshal(body, &all[len(all)-1].Message)
+		if err := one.Read(body); err != nil {
+			return err
+		}
+		all = append(all, one)
+		return nil
 	})
 	if q.Last {
 		slices.Reverse(all)
