@@ -2,6 +2,7 @@ package tail
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
@@ -10,56 +11,79 @@ import (
 // Streamed are the messages of assistants that have been sent, but for calls whose
 // arguments are broken: what was sent is kept, even if nobody says so.
 func Streamed(events []event.Event, broken []string) []chat.Message {
-	var all []chat.Message
-	at := map[string]int{}
-	of := func(id string) *chat.Message {
-		i, ok := at[id]
-		if !ok {
-			i = len(all)
-			at[id] = i
-			all = append(all, chat.Message{ID: id, Role: chat.Assistant, Incomplete: true})
-		}
-		return &all[i]
-	}
+	all := pieced{at: map[string]*message{}, calls: map[string]*calling{}}
 	skip := map[string]bool{} // messages of others than the agent itself
-	calls := map[string]event.ToolCallStart{}
 	for _, e := range events {
 		switch e := e.(type) {
 		case event.TextMessageStart:
 			if skip[e.MessageID] = e.SubagentRunID != "" || e.Role != "" && e.Role != chat.Assistant; !skip[e.MessageID] {
-				of(e.MessageID)
+				all.of(e.MessageID)
 			}
 		case event.TextMessageContent:
 			if !skip[e.MessageID] {
-				m := of(e.MessageID)
-				m.Content = chat.Text(m.Content.String() + e.Delta)
+				all.of(e.MessageID).text.WriteString(e.Delta)
 			}
 		case event.ToolCallStart:
 			if e.SubagentRunID == "" && e.ParentMessageID != "" && !slices.Contains(broken, e.ToolCallID) {
-				calls[e.ToolCallID] = e
-				m := of(e.ParentMessageID)
-				m.ToolCalls = append(m.ToolCalls, chat.ToolCall{
-					ID: e.ToolCallID, Type: "function", Function: chat.FunctionCall{Name: e.ToolCallName},
-				})
+				c := &calling{id: e.ToolCallID, name: e.ToolCallName}
+				m := all.of(e.ParentMessageID)
+				m.calls, all.calls[c.id] = append(m.calls, c), c
 			}
 		case event.ToolCallArgs:
-			if start, ok := calls[e.ToolCallID]; ok {
-				m := of(start.ParentMessageID)
-				last := &m.ToolCalls[callAt(m.ToolCalls, e.ToolCallID)]
-				last.Function.Arguments += e.Delta
+			if c := all.calls[e.ToolCallID]; c != nil {
+				c.arguments.WriteString(e.Delta)
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(m chat.Message) bool { return m.Content.String() == "" && len(m.ToolCalls) == 0 })
+	return all.messages()
 }
 
-func callAt(calls []chat.ToolCall, id string) int {
-	for i := len(calls) - 1; i > 0; i-- {
-		if calls[i].ID == id {
-			return i
-		}
+// pieced are messages that are put together from pieces, of which there may be tens of
+// thousands.
+type pieced struct {
+	order []*message
+	at    map[string]*message
+	calls map[string]*calling
+}
+
+type message struct {
+	id    string
+	text  strings.Builder
+	calls []*calling
+}
+
+type calling struct {
+	id, name  string
+	arguments strings.Builder
+}
+
+func (p *pieced) of(id string) *message {
+	m := p.at[id]
+	if m == nil {
+		m = &message{id: id}
+		p.at[id], p.order = m, append(p.order, m)
 	}
-	return 0
+	return m
+}
+
+// messages are those that say something.
+func (p *pieced) messages() (all []chat.Message) {
+	for _, m := range p.order {
+		if m.text.Len() == 0 && len(m.calls) == 0 {
+			continue
+		}
+		whole := chat.Message{ID: m.id, Role: chat.Assistant, Incomplete: true}
+		if m.text.Len() > 0 {
+			whole.Content = chat.Text(m.text.String())
+		}
+		for _, c := range m.calls {
+			whole.ToolCalls = append(whole.ToolCalls, chat.ToolCall{
+				ID: c.id, Type: "function", Function: chat.FunctionCall{Name: c.name, Arguments: c.arguments.String()},
+			})
+		}
+		all = append(all, whole)
+	}
+	return all
 }
 
 // Sent are the ids of texts and calls that events begin.
