@@ -30,7 +30,7 @@ func TestReadmePage(t *testing.T) {
 	p := newProgram(t)
 	p.serve(t)
 	pages := 0
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, readme) {
 		if b.language != "js" {
 			continue
 		}

@@ -11,10 +11,16 @@ import (
 	"testing"
 )
 
-// block is a fenced block of the README. The comment before it, which nobody
+const (
+	readme = "README.md"
+	agents = "docs/agents.md"
+)
+
+// block is a fenced block of a document. The comment before it, which nobody
 // sees in the rendered page, says what these tests do with it: "run" runs it,
 // "run inspector" runs it if the MCP inspector is installed, "prints" looks for
-// each of its lines in what the block before it printed.
+// each of its lines in what the block before it printed, "policy" is the policy
+// of the server that they run beside, and "page" serves the page of the document.
 type block struct {
 	mark, language, text string
 	line                 int
@@ -22,9 +28,9 @@ type block struct {
 
 var fence = regexp.MustCompile("(?ms)^(?:<!-- ([a-z ]+) -->\n)?```([a-z]*)\n(.*?)^```$")
 
-func readmeBlocks(t *testing.T) (blocks []block) {
+func blocksOf(t *testing.T, document string) (blocks []block) {
 	t.Helper()
-	body, err := os.ReadFile("../README.md")
+	body, err := os.ReadFile("../" + document)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,11 +46,16 @@ func readmeBlocks(t *testing.T) (blocks []block) {
 	return blocks
 }
 
-// TestReadmeMarks holds that a misspelt mark does not switch a command off.
+// TestReadmeMarks holds that a misspelt mark, or none, does not switch a command off.
 func TestReadmeMarks(t *testing.T) {
-	for _, b := range readmeBlocks(t) {
-		if !slices.Contains([]string{"", "run", "run inspector", "prints"}, b.mark) {
-			t.Errorf("README.md:%d: no such mark: %q", b.line, b.mark)
+	for _, document := range []string{readme, agents} {
+		for _, b := range blocksOf(t, document) {
+			if !slices.Contains([]string{"", "run", "run inspector", "prints", "policy", "page"}, b.mark) {
+				t.Errorf("%s:%d: no such mark: %q", document, b.line, b.mark)
+			}
+			if b.mark == "" && strings.Contains(b.text, "curl ") {
+				t.Errorf("%s:%d: nothing runs this: write <!-- run --> before it", document, b.line)
+			}
 		}
 	}
 }
@@ -57,7 +68,7 @@ func TestReadmeMake(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := 0
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, readme) {
 		if b.language != "sh" || b.mark != "" {
 			continue
 		}
@@ -83,16 +94,23 @@ func TestReadmeMake(t *testing.T) {
 func TestReadme(t *testing.T) {
 	p := newProgram(t)
 	p.serve(t)
-	outputs := typeBlocks(t, p)
+	keepsPromises(t, p, readme)
+}
+
+// keepsPromises runs the marked blocks of a document, and looks for what they are
+// said to print.
+func keepsPromises(t *testing.T, p program, document string) {
+	t.Helper()
+	outputs := typeBlocks(t, p, document)
 	var last string
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, document) {
 		switch b.mark {
 		case "run", "run inspector":
 			last = outputs[b.line]
 		case "prints":
 			for line := range strings.Lines(b.text) {
 				if !strings.Contains(last, strings.TrimSpace(line)) {
-					t.Errorf("README.md:%d: promises %q, got\n%s", b.line, line, last)
+					t.Errorf("%s:%d: promises %q, got\n%s", document, b.line, line, last)
 				}
 			}
 		}
@@ -101,13 +119,13 @@ func TestReadme(t *testing.T) {
 
 // typeBlocks runs the marked blocks in one shell and returns what each printed,
 // by its line.
-func typeBlocks(t *testing.T, p program) map[int]string {
+func typeBlocks(t *testing.T, p program, document string) map[int]string {
 	t.Helper()
-	const cut = "==> README.md:"
+	const cut = "==> line "
 	node, clients, installed := mcpClients(t)
 	// The pinned inspector stands in for the one that npx would fetch.
 	script := fmt.Sprintf("set -euo pipefail\nnpx() { shift; %s %s \"$@\"; }\n", node, filepath.Join(clients, inspector))
-	for _, b := range readmeBlocks(t) {
+	for _, b := range blocksOf(t, document) {
 		if b.mark == "run" || b.mark == "run inspector" && installed {
 			script += fmt.Sprintf("echo '%s%d'\n%s\n", cut, b.line, strings.ReplaceAll(b.text, "127.0.0.1:8420", p.addr))
 		}
