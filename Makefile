@@ -51,7 +51,8 @@ tools: hutch
 ## built with it takes ten times as long to compile a guest.
 test: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
-	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker go test -race -shuffle=on -timeout 40m ./... ./.ci/guests
+	HUTCH_TEST_WORKER=$(CURDIR)/bin/hutch-worker HUTCH_TEST_PROGRAM=$(CURDIR)/bin/hutch \
+		go test -race -shuffle=on -timeout 40m ./... ./.ci/guests
 	@cd bench && go test ./...
 	@cd bench/peers && go test ./...
 
@@ -134,10 +135,11 @@ soak: soak-server
 
 ## soak-server: good calls for SOAK_SERVER, while every hostile module there is
 ## comes and goes and the policy is edited; then the server is killed, and what it
-## kept has to be there. Needs binaryen, which makes random modules.
+## kept has to be there. As long, it is killed in the middle of runs, again and again.
+## Needs binaryen, which makes random modules.
 soak-server: tools
 	HUTCH_SOAK=$(SOAK_SERVER) HUTCH_TEST_PROGRAM=$(CURDIR)/bin/hutch \
-		go test -count=1 -timeout 2h -run '^TestSoak$$' -v ./cmd/hutch
+		go test -count=1 -timeout 2h -run '^TestSoak(Kills)?$$' -v ./cmd/hutch
 
 ## fmt: format and order imports; the only target that edits sources
 fmt:

@@ -23,7 +23,8 @@ type Server struct {
 	Key string
 
 	t       testing.TB
-	pipes   *pipes // nil over TCP
+	pipes   *pipes               // nil over TCP
+	choose  func(Request) Answer // nil: answers in order
 	mu      sync.Mutex
 	answers []Answer
 	asked   []Request
@@ -53,6 +54,19 @@ func Listen(t testing.TB, answers ...Answer) *Server {
 		t.Fatal(err)
 	}
 	s := &Server{URL: "http://" + l.Addr().String() + "/v1", t: t, answers: answers}
+	s.serve(l)
+	return s
+}
+
+// Choose returns a server as [Listen] does, which asks for the answer to each request.
+// Several may be asked for at once, and whoever is asked may take time: the client then
+// waits for the status.
+func Choose(t testing.TB, answer func(Request) Answer) *Server {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{URL: "http://" + l.Addr().String() + "/v1", t: t, choose: answer}
 	s.serve(l)
 	return s
 }
@@ -99,11 +113,17 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client left
 	}
+	asked := Request{r.Method, r.URL.Path, r.Header.Clone(), body}
 	s.mu.Lock()
-	s.asked = append(s.asked, Request{r.Method, r.URL.Path, r.Header.Clone(), body})
+	s.asked = append(s.asked, asked)
 	if s.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.Key {
 		s.mu.Unlock()
 		Refuse(http.StatusUnauthorized, "invalid_api_key", "Incorrect API key provided: "+r.Header.Get("Authorization")).send(w, r)
+		return
+	}
+	if s.choose != nil {
+		s.mu.Unlock()
+		s.choose(asked).send(w, r)
 		return
 	}
 	if len(s.answers) == 0 {
