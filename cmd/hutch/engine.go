@@ -57,7 +57,7 @@ func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools 
 	}()
 	o := session.Options{Logger: log}
 	for _, a := range cfg.Agents {
-		o.RunTime = max(o.RunTime, a.Wall)
+		o.RunTime = max(o.RunTime, a.Wall+wallGrace)
 	}
 	if e.kept, err = session.Open(ctx, db, o); err != nil {
 		return nil, fmt.Errorf("threads: %w", err)
@@ -198,7 +198,7 @@ func (a *engineAgent) runner(caller tool.Caller, in event.Input, k session.Princ
 		if t.Agent != "" && t.Agent != a.cfg.Name {
 			return session.Outcome{}, otherAgent(t)
 		}
-		ctx, stop := context.WithTimeout(ctx, a.cfg.Wall)
+		ctx, stop := context.WithTimeoutCause(ctx, a.cfg.Wall, errWall)
 		defer stop()
 		if err := a.prepare(ctx, r, in, k); err != nil {
 			return session.Outcome{}, err
@@ -206,9 +206,19 @@ func (a *engineAgent) runner(caller tool.Caller, in event.Input, k session.Princ
 		out, err := a.agent.Run(ctx, r, agent.Input{
 			Caller: caller, Functions: in.Tools, Context: in.Context, State: t.State, Open: r.Waiting().Person, Resume: in.Resume,
 		})
+		if err != nil && errors.Is(context.Cause(ctx), errWall) {
+			err = &event.Failure{Code: event.CodeTimeout, Message: fmt.Sprintf("the run took longer than %s, the limit wall of its agent", a.cfg.Wall), Cause: err}
+		}
 		return session.Outcome(out), err
 	}
 }
+
+// errWall is why the context of a run ends that took too long.
+var errWall = errors.New("the run took longer than its agent gives it")
+
+// wallGrace is how much longer the keeper of threads waits for a run than its agent does,
+// which says what was too long.
+const wallGrace = 10 * time.Second
 
 // otherAgent refuses a run in a thread that another agent began.
 func otherAgent(t session.Thread) error {

@@ -93,9 +93,9 @@ func (m *OpenAI) timedOut(ctx context.Context) *failure {
 	case cause == nil:
 		return nil
 	case errors.Is(cause, errIdle):
-		return &failure{err: fmt.Errorf("%w: nothing came for %v", chat.ErrTimeout, m.o.Idle), again: true}
+		return &failure{err: fmt.Errorf("%w: nothing came for %v, the limit idle of the model", chat.ErrTimeout, m.o.Idle), again: true}
 	case errors.Is(cause, errTotal):
-		return &failure{err: fmt.Errorf("%w: no whole answer within %v", chat.ErrTimeout, m.o.Total)}
+		return &failure{err: fmt.Errorf("%w: no whole answer within %v, the limit total of the model", chat.ErrTimeout, m.o.Total)}
 	default:
 		return &failure{err: cause}
 	}

@@ -119,8 +119,8 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 		"broken after a word":   {broken(started), chat.ErrCut, "the answer was cut off: it closed the connection"},
 		"an error after a word": {failing, chat.ErrUnavailable, "the provider is unavailable: 502: the GPU is gone"},
 		"finished by an error":  {llmtest.Stream(llmtest.Say("so"), llmtest.Finish("error"), llmtest.Done()), chat.ErrCut, "the answer was cut off: it says that it ended with an error"},
-		"silent after a word":   {hanging(started), chat.ErrTimeout, "the model took too long: nothing came for 1m0s"},
-		"slow for ever":         {slowly(started), chat.ErrTimeout, "the model took too long: no whole answer within 2m0s"},
+		"silent after a word":   {hanging(started), chat.ErrTimeout, "the model took too long: nothing came for 1m0s, the limit idle of the model"},
+		"slow for ever":         {slowly(started), chat.ErrTimeout, "the model took too long: no whole answer within 2m0s, the limit total of the model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, retries, asked := ask(t, llm.OpenAIOptions{}, tt.answer)
