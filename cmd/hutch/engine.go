@@ -195,9 +195,6 @@ func covers(pattern, name string) bool {
 func (a *engineAgent) runner(caller tool.Caller, in event.Input, k session.Principal) session.Runner {
 	return func(ctx context.Context, r *session.Run) (session.Outcome, error) {
 		t := r.Thread()
-		if t.Agent != "" && t.Agent != a.cfg.Name {
-			return session.Outcome{}, otherAgent(t)
-		}
 		ctx, stop := context.WithTimeoutCause(ctx, a.cfg.Wall, errWall)
 		defer stop()
 		if err := a.prepare(ctx, r, in, k); err != nil {
@@ -220,8 +217,11 @@ var errWall = errors.New("the run took longer than its agent gives it")
 // which says what was too long.
 const wallGrace = 10 * time.Second
 
-// otherAgent refuses a run in a thread that another agent began.
-func otherAgent(t session.Thread) error {
+// owns refuses a run in a thread that another agent began.
+func (a *engineAgent) owns(t session.Thread) error {
+	if t.Agent == "" || t.Agent == a.cfg.Name {
+		return nil
+	}
 	return &event.Failure{Code: event.CodeInvalid, Message: fmt.Sprintf("threadId: the thread is one of the agent %s: ask that one, or begin another thread", quoted(t.Agent))}
 }
 

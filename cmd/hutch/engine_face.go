@@ -132,15 +132,6 @@ func (v visitor) submit(ctx context.Context, in event.Input) (*session.Stream, e
 	if err != nil {
 		return nil, err
 	}
-	if v.cfg.History != historyStateless {
-		t, err := v.keeper.Thread(ctx, v.who, session.Ref{Owner: v.who.Name, ID: in.ThreadID})
-		if err == nil && t.Agent != v.cfg.Name {
-			return nil, otherAgent(t)
-		}
-		if err != nil && !errors.Is(err, session.ErrNotFound) {
-			return nil, err
-		}
-	}
 	caller := tool.Caller{
 		Principal: v.who.Name, Agent: v.cfg.Name, Conversation: in.ThreadID, RunID: in.RunID,
 		CallID: in.RunID, // until there is a call: what is listed is for somebody who waits
@@ -149,7 +140,7 @@ func (v visitor) submit(ctx context.Context, in event.Input) (*session.Stream, e
 	}
 	return v.keeper.Submit(ctx, v.who, session.Input{
 		Thread: in.ThreadID, RunID: in.RunID, Parent: in.ParentRunID, Agent: v.cfg.Name,
-		Messages: in.Messages, Mode: mode, Trusted: v.cfg.TrustHistory, State: said(in.State), Also: also,
+		Messages: in.Messages, Mode: mode, Trusted: v.cfg.TrustHistory, State: said(in.State), Also: also, Fits: v.owns,
 	}, v.runner(caller, in, v.who))
 }
 

@@ -131,6 +131,11 @@ func (r *Run) beginAs(ctx context.Context) error {
 	if err := r.th.load(ctx); err != nil {
 		return err
 	}
+	if fits := r.in.Fits; fits != nil {
+		if err := fits(r.th.now()); err != nil {
+			return err
+		}
+	}
 	owed, err := r.th.owing(ctx)
 	if err != nil {
 		return err

@@ -37,6 +37,10 @@ type Input struct {
 	Trusted bool
 	// State replaces the thread's; nil leaves it.
 	State json.RawMessage
+	// Fits, if not nil, is asked before the run begins, of the thread as it is then: a new
+	// one has no agent. What it returns refuses the run, of which nothing is kept but that
+	// it waited. It must be quick, and is no part of what is compared.
+	Fits func(Thread) error `json:"-"`
 	// Jobs are what the beginning of the run causes; they are kept with it.
 	Jobs []event.Job
 	// Also is what else the input consists of, such as tools and context, as JSON. It is
