@@ -16,7 +16,7 @@ import (
 
 // record keeps that the run waits, unless its turn has come already.
 func (r *Run) record(ctx context.Context) error {
-	err := r.recordWaiting(ctx)
+	err := contained(func() error { return r.recordWaiting(ctx) })
 	if err == nil {
 		return nil
 	}
@@ -42,7 +42,9 @@ func (r *Run) recordWaiting(ctx context.Context) error {
 	if err := r.th.load(ctx); err != nil {
 		return err
 	}
-	return r.th.commit(ctx, r.change(Change{New: []Record{r.Record()}}), func() { r.recorded = true })
+	err := r.th.commit(ctx, r.change(Change{New: []Record{r.Record()}}), func() { r.recorded = true })
+	r.k.oweUnlessRefused(r.th.ref, r.in.RunID, err)
+	return err
 }
 
 func (r *Run) status() Status {
@@ -61,39 +63,53 @@ func (r *Run) change(c Change) Change {
 // beginNow begins a run for whoever submitted it, and goes on with it in a goroutine.
 func (r *Run) beginNow(ctx context.Context) error {
 	begun := false
-	defer func() { // after a panic too, which is the caller's
+	defer func() {
 		if !begun {
 			r.leave()
 		}
 	}()
-	if err := r.begin(ctx); err != nil {
+	if err := contained(func() error { return r.begin(ctx) }); err != nil {
 		r.fail(err) // for those who have attached by now
 		return err
 	}
 	begun = true
-	go r.contained(r.execute)
+	go r.alone(r.execute)
 	return nil
 }
 
 // waited begins a run whose turn has come.
 func (r *Run) waited() {
-	if err := r.begin(r.ctx); err != nil {
+	if err := contained(func() error { return r.begin(r.ctx) }); err != nil {
 		r.fail(err)
 		return
 	}
 	r.execute()
 }
 
-// contained is the goroutine of a run. Whatever happens in it, the thread is free
-// afterwards.
-func (r *Run) contained(run func()) {
-	defer r.leave()
+// A panicError is a panic of a store, or of a function in [Options].
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
+
+// contained makes an error of a panic.
+func contained(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.lost(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			err = &panicError{p, debug.Stack()}
 		}
 	}()
-	run()
+	return do()
+}
+
+// alone is the goroutine of a run. Whatever happens in it, the thread is free afterwards.
+func (r *Run) alone(run func()) {
+	defer r.leave()
+	if err := contained(func() error { run(); return nil }); err != nil {
+		r.lost(err)
+	}
 }
 
 // leave gives back all that an active run had.
@@ -126,7 +142,9 @@ func (r *Run) beginAs(ctx context.Context) error {
 	}
 	defer r.th.unlock()
 	if r.k.stateless {
-		r.th.forget(nil)
+		r.th.mu.Lock()
+		r.th.forget()
+		r.th.mu.Unlock()
 	}
 	if err := r.th.load(ctx); err != nil {
 		return err
@@ -136,7 +154,7 @@ func (r *Run) beginAs(ctx context.Context) error {
 			return err
 		}
 	}
-	owed, err := r.th.owing(ctx)
+	owed, jobs, paid, err := r.paying(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,10 +177,11 @@ func (r *Run) beginAs(ctx context.Context) error {
 		c.New = append(c.New, rec)
 	}
 	r.waiting, r.ignored = r.th.left(), m.Ignored
-	if err := r.th.commit(ctx, c, func() { r.begun(rec, first) }, r.in.Jobs...); err != nil {
+	if err := r.th.commit(ctx, c, func() { r.begun(rec, first) }, append(jobs, r.in.Jobs...)...); err != nil {
+		r.k.oweUnlessRefused(r.th.ref, r.in.RunID, err)
 		return err
 	}
-	r.k.settle(r.th.ref)
+	r.k.settle(r.th.ref, paid)
 	for _, i := range m.Ignored {
 		r.k.o.Logger.Info("a message of an input was left out", "thread", r.th.ref.ID, "run", r.in.RunID, "message", i.ID, "why", i.Why)
 	}
@@ -181,27 +200,6 @@ func (th *live) left() Waiting {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	return th.thread.Waiting
-}
-
-// owing ends the runs whose end could not be kept when it came.
-func (th *live) owing(ctx context.Context) (c Change, err error) {
-	head := th.head()
-	for _, id := range th.k.owes(th.ref) {
-		found, err := th.k.store.ThreadRuns(ctx, th.ref, id, 1)
-		if err != nil {
-			return c, err
-		}
-		if len(found) == 0 || found[0].Status.Ended() {
-			continue
-		}
-		one, err := th.k.failing(Unfinished{th.ref, head, found[0]}, CodeStore, lostEnd)
-		if err != nil {
-			return c, err
-		}
-		head += int64(len(one.Events))
-		c.Runs, c.Events = append(c.Runs, one.Runs...), append(c.Events, one.Events...)
-	}
-	return c, nil
 }
 
 func (r *Run) title(added []chat.Message) string {

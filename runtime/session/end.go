@@ -19,7 +19,7 @@ func (r *Run) execute() {
 	cause := context.Cause(ctx)
 	stop()
 	r.end(outcome, err, cause)
-	if err := r.k.trim(r.th); err != nil {
+	if err := contained(func() error { return r.k.trim(r.th) }); err != nil {
 		r.k.o.Logger.Error("a thread that is too large was not trimmed", "thread", r.th.ref.ID, "err", err)
 	}
 }
@@ -150,12 +150,16 @@ func (r *Run) lost(err error) {
 	r.k.o.Logger.Error("the end of a run was not kept", "thread", r.th.ref.ID, "run", r.in.RunID, "err", err)
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
+	if r.rec.Status.Ended() { // there is one last event, and the thread is the next run's
+		return
+	}
 	r.rec.Status, r.rec.Code, r.rec.Message = Failed, CodeStore, lostEnd
 	r.rec.Ended = r.k.o.Now()
-	r.k.owe(r.th.ref, r.rec.ID)
+	end := r.k.runError(r.rec)
+	r.k.owe(r.th.ref, debt{r.rec.ID, r.rec.First, end})
 	r.th.speaker, r.th.loaded = nil, false
 	r.k.free(r)
-	r.th.publish(Item{RunID: r.rec.ID, Event: r.k.runError(r.rec)})
+	r.th.publish(Item{RunID: r.rec.ID, Event: end})
 	r.th.finish(r)
 }
 
@@ -206,7 +210,8 @@ func (r *Run) replay() bool {
 func (r *Run) stopWaiting(rec Record) {
 	ctx, stop := context.WithTimeout(context.Background(), endTime)
 	defer stop()
-	if err := r.keepEnd(ctx, rec); err != nil {
+	if err := contained(func() error { return r.keepEnd(ctx, rec) }); err != nil {
+		r.k.owe(r.th.ref, debt{run: rec.ID})
 		r.k.o.Logger.Error("the end of a run that waited was not kept", "thread", r.th.ref.ID, "run", r.in.RunID, "err", err)
 	}
 	r.th.mu.Lock()

@@ -324,7 +324,7 @@ func (k *Keeper) Delete(ctx context.Context, p Principal, ref Ref) error {
 	if err := k.store.DeleteThread(ctx, ref); err != nil {
 		return err
 	}
-	th.forget(fmt.Errorf("thread %s: %w", quoted(ref.ID), ErrNotFound))
+	k.gone([]Ref{ref})
 	return nil
 }
 

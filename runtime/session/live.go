@@ -3,11 +3,12 @@ package session
 import (
 	"container/list"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/runtime/history"
@@ -20,12 +21,11 @@ type cache struct {
 	threads   map[Ref]*live
 	idle      *list.List // of *live, the one used least lately first
 	idleBytes int64
-	// owed are runs whose end could not be kept. The next run of the thread keeps it.
-	owed map[Ref][]string
+	debts
 }
 
 func (c *cache) init() {
-	c.threads, c.idle, c.owed = map[Ref]*live{}, list.New(), map[Ref][]string{}
+	c.threads, c.idle, c.owed = map[Ref]*live{}, list.New(), map[Ref][]debt{}
 }
 
 // live is what is held of one thread.
@@ -49,25 +49,12 @@ type live struct {
 	tail    tail.Tail
 	speaker *Run
 	streams map[*Stream]struct{}
+
+	// removals counts how often the thread was removed.
+	removals atomic.Int64
 }
 
-func (c *cache) owe(ref Ref, run string) {
-	c.cmu.Lock()
-	defer c.cmu.Unlock()
-	c.owed[ref] = append(c.owed[ref], run)
-}
-
-func (c *cache) owes(ref Ref) []string {
-	c.cmu.Lock()
-	defer c.cmu.Unlock()
-	return slices.Clone(c.owed[ref])
-}
-
-func (c *cache) settle(ref Ref) {
-	c.cmu.Lock()
-	defer c.cmu.Unlock()
-	delete(c.owed, ref)
-}
+func (th *live) notFound() error { return fmt.Errorf("thread %s: %w", quoted(th.ref.ID), ErrNotFound) }
 
 // hold returns the live thread, for the caller to release.
 func (k *Keeper) hold(ref Ref) *live {
@@ -116,26 +103,35 @@ func (th *live) weight() (loaded bool, bytes int64) {
 	return th.loaded, th.window.Bytes() + int64(len(th.thread.State)) + 1024
 }
 
-// gone forgets threads that the store has removed.
+// gone forgets threads that the store has removed, and what they owe with them.
 func (k *Keeper) gone(refs []Ref) {
 	for _, ref := range refs {
+		k.settle(ref, k.owes(ref))
 		k.cmu.Lock()
 		th := k.threads[ref]
 		k.cmu.Unlock()
 		if th != nil {
-			th.forget(fmt.Errorf("thread %s: %w", quoted(ref.ID), ErrNotFound))
+			th.removed()
 		}
 	}
 }
 
-// forget has the thread read anew by its next user, and ends its streams if it says why.
-func (th *live) forget(why error) {
+// removed ends the streams of a thread that the store has removed, but those of runs that
+// are yet to begin, and has it read anew. If a run speaks, the thread has begun anew since.
+func (th *live) removed() {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	th.loaded, th.thread, th.window = false, Thread{}, th.k.window()
-	if why != nil {
-		th.cutOff(why, func(*Stream) bool { return true })
+	if th.speaker != nil {
+		return
 	}
+	th.removals.Add(1)
+	th.forget()
+	th.cutOff(th.notFound())
+}
+
+// forget has the thread read anew by its next user. The caller has the lock.
+func (th *live) forget() {
+	th.loaded, th.thread, th.window = false, Thread{}, th.k.window()
 }
 
 func (th *live) lock(ctx context.Context) error {
@@ -164,14 +160,14 @@ func (th *live) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := th.readWindow(ctx)
+	w, err := th.readWindow(ctx, 0)
 	if err != nil {
 		return err
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	if was := th.thread.Head; was > 0 && was != t.Head { // a change was kept, and its maker was told that it was not
-		th.cutOff(ErrSlow, func(s *Stream) bool { return s.run == "" || !th.k.toBegin(runKey{th.ref, s.run}) })
+		th.cutOff(ErrSlow)
 	}
 	th.thread, th.window, th.loaded = t, w, true
 	return nil
@@ -182,19 +178,20 @@ func (k *Keeper) window() history.Window {
 	return history.NewWindow(k.o.Window.Messages, k.o.Window.Bytes)
 }
 
-// cutOff ends streams. The caller has the lock.
-func (th *live) cutOff(why error, which func(*Stream) bool) {
+// cutOff ends streams, but those of runs that are yet to begin. The caller has the lock.
+func (th *live) cutOff(why error) {
 	for s := range th.streams {
-		if which(s) {
+		if s.run == "" || !th.k.toBegin(runKey{th.ref, s.run}) {
 			s.end(why)
 			delete(th.streams, s)
 		}
 	}
 }
 
-func (th *live) readWindow(ctx context.Context) (history.Window, error) {
+// readWindow reads the end of the thread, or of what is before a message.
+func (th *live) readWindow(ctx context.Context, before int64) (history.Window, error) {
 	w := th.k.window()
-	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Limit: th.k.o.Window.Messages, MaxBytes: th.k.o.Window.Bytes})
+	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Before: before, Limit: th.k.o.Window.Messages, MaxBytes: th.k.o.Window.Bytes})
 	for _, s := range stored {
 		w.Add(s.Message)
 	}
@@ -211,6 +208,13 @@ func (th *live) head() int64 {
 // commit makes a change, and takes it over in one step with what it means for those who
 // listen: then runs with the lock. The caller has the turn.
 func (th *live) commit(ctx context.Context, c Change, then func(), jobs ...event.Job) error {
+	var left history.Window
+	if c.DropFrom > 0 { // read before: a run must not begin and then not know what was said
+		var err error
+		if left, err = th.readWindow(ctx, c.DropFrom); err != nil {
+			return err
+		}
+	}
 	done, err := th.k.store.CommitThread(ctx, c, jobs...)
 	if err != nil {
 		th.mu.Lock()
@@ -219,21 +223,20 @@ func (th *live) commit(ctx context.Context, c Change, then func(), jobs ...event
 		return err
 	}
 	th.k.gone(done.Gone)
-	var w history.Window
-	var fresh bool
-	if c.DropFrom > 0 || c.TrimTo > 0 {
-		w, err = th.readWindow(ctx)
-		fresh = true
-	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
+	if th.k.stateless && c.State == nil {
+		done.Thread.State = th.thread.State
+	}
 	th.thread = done.Thread
-	if fresh {
-		th.window, th.loaded = w, err == nil
-	} else {
-		for _, m := range c.Messages {
-			th.window.Add(m)
-		}
+	if c.DropFrom > 0 {
+		th.window = left
+	}
+	if c.TrimTo > 0 {
+		th.loaded = false
+	}
+	for _, m := range c.Messages {
+		th.window.Add(m)
 	}
 	then()
 	return nil
@@ -245,6 +248,9 @@ func (th *live) publish(i Item) {
 		if i.Number = 0; i.Event == nil {
 			return
 		}
+	}
+	if len(th.streams) == 0 {
+		return
 	}
 	size := sizeOfEvent(i.Event)
 	for s := range th.streams {
@@ -268,6 +274,9 @@ func (th *live) finish(r *Run) {
 func sizeOfEvent(e event.Event) int {
 	const small = 256
 	switch e := e.(type) {
+	case nil, event.TextMessageStart, event.TextMessageEnd, event.ToolCallStart, event.ToolCallEnd, event.StepStarted, event.StepFinished,
+		event.ReasoningStart, event.ReasoningMessageStart, event.ReasoningMessageEnd, event.ReasoningEnd:
+		return small
 	case event.TextMessageContent:
 		return small + len(e.Delta)
 	case event.ToolCallArgs:
@@ -276,12 +285,10 @@ func sizeOfEvent(e event.Event) int {
 		return small + len(e.Delta)
 	case event.ToolCallResult:
 		return small + len(e.Content.String())
-	case event.StateSnapshot:
-		return small + len(e.Snapshot)
-	case event.Custom:
-		return small + len(e.Value)
-	case event.Raw:
-		return small + len(e.Event)
 	}
-	return small
+	body, err := json.Marshal(e)
+	if err != nil { // it was written before
+		return small
+	}
+	return small + len(body)
 }

@@ -112,12 +112,15 @@ func (r *Run) Emit(e event.Event) error {
 	return r.emit(e)
 }
 
+// errEnded is what is told of a run that is over: what it would keep is another one's now.
+var errEnded = fmt.Errorf("%w: the run has ended", ErrOrder)
+
 func (r *Run) emit(e event.Event) error {
 	if err := event.Validate(e); err != nil { // what is sent can be kept
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if r.rec.Status != Running {
-		return fmt.Errorf("%w: the run has ended", ErrOrder)
+		return errEnded
 	}
 	if err := r.th.tail.Put(e); err != nil {
 		return err
@@ -132,6 +135,9 @@ func (r *Run) emit(e event.Event) error {
 func (r *Run) Add(m chat.Message) error {
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
+	if r.rec.Status != Running {
+		return errEnded
+	}
 	if m.Role == chat.Tool {
 		m = r.answering(m)
 	}
@@ -212,6 +218,9 @@ func (r *Run) SetState(state json.RawMessage) error {
 	}
 	r.th.mu.Lock()
 	defer r.th.mu.Unlock()
+	if r.rec.Status != Running {
+		return errEnded
+	}
 	r.state = state
 	return nil
 }
@@ -236,6 +245,9 @@ func (r *Run) Commit(ctx context.Context, jobs ...event.Job) error {
 // commit keeps what there is; and with it, if there is a last event, the end of the run.
 // The caller has the turn.
 func (r *Run) commit(ctx context.Context, end Record, last event.Event, waiting Waiting, jobs []event.Job) error {
+	if r.status() != Running {
+		return errEnded
+	}
 	if err := r.th.load(ctx); err != nil { // after a commit that failed
 		return err
 	}

@@ -94,7 +94,7 @@ func (k *Keeper) dispatch(mine *Run) (active bool) {
 		if r == mine {
 			active = true
 		} else {
-			go r.contained(r.waited)
+			go r.alone(r.waited)
 		}
 		return true
 	})

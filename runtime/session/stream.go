@@ -29,6 +29,9 @@ type Stream struct {
 	th *live
 	// run is the one run that it is about; "" is all.
 	run string
+	// removals is how often the thread had been removed when the stream was made, and
+	// behind the number that it tells no end of a run before.
+	removals, behind int64
 	// last is the number that it ends with; 0 is none.
 	last int64
 	// instead is given if there is nothing up to last any more.
@@ -54,7 +57,7 @@ const replayPage = 256
 // newStream is a stream that begins behind a number. It is a use of the thread.
 func newStream(th *live, run string, after int64) *Stream {
 	th.k.hold(th.ref)
-	return &Stream{th: th, run: run, at: after, wake: make(chan struct{}, 1)}
+	return &Stream{th: th, run: run, at: after, removals: th.removals.Load(), wake: make(chan struct{}, 1)}
 }
 
 // push adds an item for the reader, unless it lags too far behind: then it is cut off.
@@ -136,6 +139,9 @@ func (s *Stream) Next(ctx context.Context) (Item, error) {
 // the thread's head and nothing behind it, and the head moves in one step with what is
 // sent: so nothing is lost between the two, and nothing comes twice.
 func (s *Stream) replay(ctx context.Context) error {
+	if s.th.removals.Load() != s.removals {
+		return s.th.notFound()
+	}
 	upTo := s.last
 	if upTo == 0 {
 		upTo = s.th.head()
@@ -164,6 +170,10 @@ func (s *Stream) replay(ctx context.Context) error {
 	}
 	if s.last > 0 {
 		s.joined = true
+		if s.th.removals.Load() != s.removals { // with some of what was to be read
+			s.end(s.th.notFound())
+			return nil
+		}
 		if !s.given {
 			s.giveInstead()
 		}
@@ -219,12 +229,21 @@ func (s *Stream) join() {
 	if s.joined = th.thread.Head <= s.at; !s.joined {
 		return
 	}
+	if th.removals.Load() != s.removals {
+		s.end(th.notFound())
+		return
+	}
 	th.streams[s] = struct{}{}
 	if r := th.speaker; r != nil && (s.run == "" || s.run == r.rec.ID) {
 		for _, e := range th.tail.SoFar() {
 			s.items = append(s.items, Item{RunID: r.rec.ID, Event: e})
 		}
-	} else if s.run != "" && !th.k.expects(runKey{th.ref, s.run}) {
+		return
+	}
+	if th.speaker == nil {
+		s.items = append(s.items, th.k.untold(th.ref, s.run, s.behind)...)
+	}
+	if s.run != "" && !th.k.expects(runKey{th.ref, s.run}) {
 		delete(th.streams, s)
 		s.end(io.EOF)
 	}
@@ -251,10 +270,13 @@ func (k *Keeper) Attach(ctx context.Context, p Principal, ref Ref, after int64) 
 	}
 	th := k.hold(ref)
 	defer k.release(th)
+	removals := th.removals.Load()
 	if err := th.known(ctx); err != nil {
 		return nil, err
 	}
-	return newStream(th, "", after), nil
+	s := newStream(th, "", after)
+	s.removals = removals
+	return s, nil
 }
 
 // Follow returns a stream of a thread from the beginning of the run in progress on, or
@@ -266,7 +288,7 @@ func (k *Keeper) Follow(ctx context.Context, p Principal, ref Ref) (*Stream, err
 	}
 	s.th.mu.Lock()
 	defer s.th.mu.Unlock()
-	s.at = s.th.thread.Head
+	s.at, s.behind = s.th.thread.Head, s.th.thread.Head
 	if r := s.th.speaker; r != nil {
 		s.at = r.rec.First - 1
 	}

@@ -107,15 +107,14 @@ func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
 		r.drop()
 		return s, err
 	}
-	s := r.th.listen(r.in.RunID)
-	active, same, err := k.admit(r)
+	s, active, same, err := k.enter(r)
 	switch {
 	case same != nil:
-		s.Close()
 		defer r.drop()
 		return k.again(same, r.digest)
 	case err != nil:
 		r.drop()
+		return nil, err
 	case active:
 		err = r.beginNow(ctx)
 	default:
@@ -128,14 +127,19 @@ func (k *Keeper) submit(ctx context.Context, r *Run) (*Stream, error) {
 	return s, nil
 }
 
-// listen returns a stream of a run that is about to be submitted.
-func (th *live) listen(run string) *Stream {
-	th.mu.Lock()
-	defer th.mu.Unlock()
-	s := newStream(th, run, 0)
+// enter lets a run in, and returns a stream of it that misses nothing: as long as the
+// thread is locked the run cannot begin.
+func (k *Keeper) enter(r *Run) (s *Stream, active bool, same *Run, err error) {
+	r.th.mu.Lock()
+	defer r.th.mu.Unlock()
+	active, same, err = k.admit(r)
+	if same != nil || err != nil {
+		return nil, false, same, err
+	}
+	s = newStream(r.th, r.in.RunID, 0)
 	s.joined = true
-	th.streams[s] = struct{}{}
-	return s
+	r.th.streams[s] = struct{}{}
+	return s, active, nil, nil
 }
 
 // before returns the stream of a run that was submitted before, nil if there was none.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -128,13 +127,8 @@ func runBehind(page []Kept, cut string, bytes int64) (to int64, run string) {
 // sweepRows is how many rows one change removes: others wait for it.
 const sweepRows = 500
 
-// sweep is the goroutine that removes what is too old.
+// sweep is the goroutine that removes what is too old. It goes on after a panic.
 func (k *Keeper) sweep() {
-	defer func() {
-		if p := recover(); p != nil {
-			k.o.Logger.Error("the sweeper of threads panicked and sweeps no more", "panic", p, "stack", string(debug.Stack()))
-		}
-	}()
 	tick := time.NewTicker(k.o.SweepEvery)
 	defer tick.Stop()
 	for {
@@ -143,7 +137,7 @@ func (k *Keeper) sweep() {
 			return
 		case <-tick.C:
 		}
-		if err := k.Sweep(k.ctx); err != nil && k.ctx.Err() == nil {
+		if err := contained(func() error { return k.Sweep(k.ctx) }); err != nil && k.ctx.Err() == nil {
 			k.o.Logger.Error("threads that are too old were not removed", "err", err)
 		}
 	}
