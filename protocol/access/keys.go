@@ -119,14 +119,12 @@ func (k *Keys) Add(ctx context.Context, t Token) error {
 	return nil
 }
 
-// Revoke forgets the token of that name, and ends the requests that came with it.
+// Revoke forgets the token of that name, and ends the requests that came with it. One that
+// the store has forgotten already, as when it failed behind that, is forgotten here too.
 func (k *Keys) Revoke(ctx context.Context, name string) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
 	was, err := k.store.RevokeToken(ctx, name)
-	if err == nil && !was {
-		err = ErrUnknown
-	}
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,11 @@ func (k *Keys) Revoke(ctx context.Context, name string) error {
 		if e.Name == name {
 			e.end()
 			delete(k.byID, id)
+			was = true
 		}
+	}
+	if !was {
+		return ErrUnknown
 	}
 	return nil
 }

@@ -164,6 +164,13 @@ func TestKeysWithoutAStore(t *testing.T) {
 	if _, err := access.OpenKeys(t.Context(), m, nil); !errors.Is(err, broken) {
 		t.Error(err)
 	}
+	m.fail = nil // the store has forgotten the token by now, and the door must too
+	if err := k.Revoke(t.Context(), "ci"); err != nil || k.Len() != 0 {
+		t.Errorf("revoked again: %v, %d are left", err, k.Len())
+	}
+	if err := k.Revoke(t.Context(), "ci"); !errors.Is(err, access.ErrUnknown) {
+		t.Errorf("revoked a third time: %v", err)
+	}
 }
 
 func TestTokensAreBounded(t *testing.T) {
