@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -272,5 +273,20 @@ func TestErrorsOfRunners(t *testing.T) {
 		if !ok || e.Code != c.code || e.Message != c.text || items[len(items)-1].Number == 0 {
 			t.Errorf("%d: %s", i, shown(items))
 		}
+	}
+}
+
+// Whatever a model says that it used, the end of the run can be told and kept.
+func TestUsageCanBeTold(t *testing.T) {
+	const most = 1<<53 - 1
+	k := opened(t, &sessiontest.Memory{}, session.Options{})
+	items := turn(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+		r.Use(chat.Usage{Model: "m", InputTokens: math.MaxInt64, OutputTokens: -5, TotalTokens: most, ReasoningTokens: 1})
+		r.Use(chat.Usage{Model: "m", InputTokens: math.MaxInt64, OutputTokens: 2, TotalTokens: 1, ReasoningTokens: 1})
+		return session.Outcome{}, nil
+	})
+	end, ok := items[len(items)-1].Event.(event.RunFinished)
+	if wanted := (chat.Usage{Model: "m", InputTokens: most, OutputTokens: 2, TotalTokens: most, ReasoningTokens: 2}); !ok || len(end.Usage) != 1 || end.Usage[0] != wanted {
+		t.Errorf("%s", shown(items))
 	}
 }

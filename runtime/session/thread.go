@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,16 +114,23 @@ type Record struct {
 
 // addUsage adds what a turn of a model cost to what others did.
 func addUsage(all []chat.Usage, u chat.Usage) []chat.Usage {
-	for i := range all {
-		if t := &all[i]; t.Provider == u.Provider && t.Model == u.Model {
-			t.InputTokens += u.InputTokens
-			t.OutputTokens += u.OutputTokens
-			t.TotalTokens += u.TotalTokens
-			t.ReasoningTokens += u.ReasoningTokens
-			t.CachedInputTokens += u.CachedInputTokens
-			t.CacheWriteInputTokens += u.CacheWriteInputTokens
-			return all
-		}
+	i := slices.IndexFunc(all, func(t chat.Usage) bool { return t.Provider == u.Provider && t.Model == u.Model })
+	if i < 0 {
+		i, all = len(all), append(all, chat.Usage{Provider: u.Provider, Model: u.Model})
 	}
-	return append(all, u)
+	t := &all[i]
+	for _, n := range []struct {
+		to   *int64
+		more int64
+	}{
+		{&t.InputTokens, u.InputTokens}, {&t.OutputTokens, u.OutputTokens}, {&t.TotalTokens, u.TotalTokens},
+		{&t.ReasoningTokens, u.ReasoningTokens}, {&t.CachedInputTokens, u.CachedInputTokens}, {&t.CacheWriteInputTokens, u.CacheWriteInputTokens},
+	} {
+		*n.to = min(*n.to+min(max(n.more, 0), mostTokens), mostTokens)
+	}
+	return all
 }
+
+// mostTokens is the largest number that an event can say (I-JSON, RFC 7493, 2.2): one with a
+// larger one could not be kept, and the end of the run with it.
+const mostTokens = 1<<53 - 1
