@@ -134,7 +134,7 @@ func streamFailed(err error) error {
 // take sends one piece of an answer.
 func (r *run) take(ans *answer, d chat.Delta) error {
 	if d.Usage != nil {
-		ans.used = true
+		ans.used = ans.used || max(d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.TotalTokens) > 0
 		r.Use(*d.Usage)
 		r.spent.add(*d.Usage, r.a.o.Price)
 	}

@@ -13,12 +13,18 @@ type spent struct {
 	cost   float64
 }
 
+// add counts what a provider says. A number that it cannot mean counts for as much as it
+// can, so that none sets back what is counted.
 func (s *spent) add(u chat.Usage, p Price) {
-	s.tokens += max(u.TotalTokens, u.InputTokens+u.OutputTokens)
-	cached := min(u.CachedInputTokens, u.InputTokens)
+	in, out := counted(u.InputTokens), counted(u.OutputTokens)
+	s.tokens = counted(s.tokens + max(counted(u.TotalTokens), in+out))
+	cached := min(counted(u.CachedInputTokens), in)
 	const million = 1e6
-	s.cost += (float64(u.InputTokens-cached)*p.Input + float64(cached)*p.CachedInput + float64(u.OutputTokens)*p.Output) / million
+	s.cost += (float64(in-cached)*p.Input + float64(cached)*p.CachedInput + float64(out)*p.Output) / million
 }
+
+// counted is a number of tokens of which three can be added.
+func counted(n int64) int64 { return min(max(n, 0), math.MaxInt64/4) }
 
 // bytesPerToken is what is assumed where a provider does not say what it used: a bound
 // that is not held is worse than one that is held roughly.

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -71,5 +72,33 @@ func TestUnknownUsageIsGuessed(t *testing.T) {
 	out := b.turn("r", "hi", agent.Input{})
 	if !strings.Contains(out, "ERROR token_limit: the run used 10") || len(b.tools.made) != 0 {
 		t.Errorf("called %v and\n%s", b.tools.made, out)
+	}
+}
+
+// Nothing that a provider says it used sets back what was counted; what is no number of
+// tokens is as good as none, and guessed.
+func TestUsageIsNotBelieved(t *testing.T) {
+	const most = math.MaxInt64
+	for name, tt := range map[string]struct {
+		usage chat.Usage
+		calls int
+	}{
+		"more than can be added": {chat.Usage{InputTokens: most, OutputTokens: most}, 1},
+		"a total":                {chat.Usage{TotalTokens: most}, 1},
+		"less than nothing":      {chat.Usage{InputTokens: -most, OutputTokens: -most, TotalTokens: -most, CachedInputTokens: -most}, 2},
+		"nothing":                {chat.Usage{Provider: "p", Model: "m"}, 2},
+		"some of it nonsense":    {chat.Usage{InputTokens: -most, TotalTokens: 1500}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, costing(chat.Usage{TotalTokens: 1500}, callDeltas(`c put {}`)...))
+			for i := range 3 {
+				b.model.rounds = append(b.model.rounds, costing(tt.usage, callDeltas(fmt.Sprintf(`c put {"n":%d,"text":"%s"}`, i, strings.Repeat("x", 2000)))...))
+			}
+			b.o.MaxTokens, b.o.MaxCost, b.o.Price = 3000, 1, agent.Price{Input: 1, CachedInput: 1, Output: 1}
+			out := b.turn("r", "hi", agent.Input{})
+			if !strings.Contains(out, "ERROR token_limit") || len(b.tools.made) != tt.calls {
+				t.Errorf("called %d times and\n%s", len(b.tools.made), out)
+			}
+		})
 	}
 }
