@@ -160,10 +160,10 @@ func (a *answer) last() (chat.Delta, error) {
 		return chat.Delta{}, err
 	}
 	d := chat.Delta{Stop: chat.StopEnd, Usage: a.usage}
-	switch a.finish {
+	switch strings.ToLower(a.finish) {
 	case "error":
 		return d, fmt.Errorf("%w: it says that it ended with an error", chat.ErrCut)
-	case "length", "max_tokens":
+	case "length", "max_tokens", "model_length": // the last is the context's bound
 		d.Stop = chat.StopLength
 	case "content_filter":
 		d.Stop = chat.StopFilter
