@@ -172,6 +172,5 @@ func visible(s string) string {
 }
 
 func hidden(c rune) bool {
-	return !unicode.IsGraphic(c) || unicode.Is(unicode.Cf, c) || unicode.In(c, unicode.Zl, unicode.Zp) ||
-		unicode.Is(unicode.Variation_Selector, c) || c != ' ' && unicode.Is(unicode.Zs, c)
+	return !unicode.IsGraphic(c) || unicode.Is(unicode.Variation_Selector, c) || c != ' ' && unicode.Is(unicode.Zs, c)
 }
