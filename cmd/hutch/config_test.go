@@ -16,7 +16,7 @@ import (
 
 // readConfig runs loadConfig as a command would, in a folder of its own with
 // body as hutch.yaml, unless body is empty.
-func readConfig(t *testing.T, body string, env map[string]string, args ...string) (Config, error) {
+func readConfig(t testing.TB, body string, env map[string]string, args ...string) (Config, error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	if body != "" {
@@ -29,7 +29,7 @@ func readConfig(t *testing.T, body string, env map[string]string, args ...string
 }
 
 // configOf is the configuration of these arguments, in the current folder.
-func configOf(t *testing.T, env map[string]string, args ...string) (Config, error) {
+func configOf(t testing.TB, env map[string]string, args ...string) (Config, error) {
 	t.Helper()
 	p := program{env: func(name string) string {
 		if v, ok := env[name]; ok || name != "HOME" {

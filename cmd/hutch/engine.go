@@ -16,7 +16,6 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/agent"
 	"github.com/hutch-run/hutch/runtime/session"
-	"github.com/hutch-run/hutch/runtime/store"
 )
 
 // Faces of the engine, as policies and receipts see them. A person is behind both.
@@ -47,8 +46,8 @@ type engineAgent struct {
 }
 
 // openEngine builds the agents of a configuration over tools, and ends the runs that the
-// process before left in the store.
-func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools agent.Tools, log *slog.Logger) (_ *engine, err error) {
+// process before left in the store of threads.
+func openEngine(ctx context.Context, cfg Config, p program, threads session.Store, tools agent.Tools, log *slog.Logger) (_ *engine, err error) {
 	e := &engine{agents: map[string]*engineAgent{}, log: log}
 	defer func() {
 		if err != nil {
@@ -59,7 +58,7 @@ func openEngine(ctx context.Context, cfg Config, p program, db *store.DB, tools 
 	for _, a := range cfg.Agents {
 		o.RunTime = max(o.RunTime, a.Wall+wallGrace)
 	}
-	if e.kept, err = session.Open(ctx, db, o); err != nil {
+	if e.kept, err = session.Open(ctx, threads, o); err != nil {
 		return nil, fmt.Errorf("threads: %w", err)
 	}
 	if e.passing, err = session.Open(ctx, nil, o); err != nil {

@@ -76,6 +76,12 @@ func startServe(t testing.TB, change func(*Config)) *served {
 // startServer is startServe with the configuration of a server before, for one.
 func startServer(t testing.TB, cfg Config, p program, log *slog.Logger) *served {
 	t.Helper()
+	return startChanged(t, cfg, p, log, func(*App) {})
+}
+
+// startChanged is startServer with something changed before anybody is answered.
+func startChanged(t testing.TB, cfg Config, p program, log *slog.Logger, change func(*App)) *served {
+	t.Helper()
 	o, err := cfg.takeOver(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +90,7 @@ func startServer(t testing.TB, cfg Config, p program, log *slog.Logger) *served 
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(app)
 	l, err := app.listen(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +204,7 @@ func closeSession(t *testing.T, session *sdk.ClientSession) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +212,7 @@ func must(t *testing.T, err error) {
 }
 
 // awaitModule waits until the server has made up its mind about a file.
-func (s *served) awaitModule(t *testing.T, name string) registry.Module {
+func (s *served) awaitModule(t testing.TB, name string) registry.Module {
 	t.Helper()
 	deadline := time.After(4 * patientFor)
 	for tick := time.Tick(5 * time.Millisecond); ; {
