@@ -15,7 +15,7 @@ SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
 .PHONY: need-go hutch slim javascript run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
-	bench bench-peers bench-documents soak soak-server fmt clean
+	bench bench-engine bench-peers bench-documents soak soak-server fmt clean
 
 need-go:
 	@command -v go >/dev/null || { echo "hutch: error: no go command on this machine's PATH" >&2; \
@@ -107,9 +107,16 @@ check-targets:
 ## is not built into it.
 bench: tools
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
-	@cd bench && go build -o ../bin/bench .
+	@cd bench && go build -ldflags '-X main.version=$(VERSION)' -o ../bin/bench .
 	@bin/bench -json bin/bench.json
 	@$(MAKE) --no-print-directory bench-peers
+
+## bench-engine: those of the engine alone, and writes their table into
+## docs/benchmarks.md
+bench-engine: need-go
+	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
+	@cd bench && go build -ldflags '-X main.version=$(VERSION)' -o ../bin/bench .
+	@bin/bench -only 'the engine' -json bin/engine.json -document docs/benchmarks.md
 
 ## bench-peers: the same guests in hutch and in other engines, as a table of ratios
 ## and in build/bench.json; PEERS are flags, as in make bench-peers PEERS=-quick.

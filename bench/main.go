@@ -17,16 +17,20 @@ import (
 	"strings"
 )
 
+// version is set when the bench is built.
+var version = "dev"
+
 func main() {
 	var s setup
 	flag.StringVar(&s.hutch, "hutch", "bin/hutch", "the program to measure")
 	flag.StringVar(&s.worker, "worker", "bin/hutch-worker", "the program of its workers")
 	out := flag.String("json", "bench.out", "file that gets the figures as JSON")
 	flag.StringVar(&s.only, "only", "", "measure only the sections whose names hold this")
+	document := flag.String("document", "", "file that gets the table of the engine's figures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, s, *out); err != nil {
+	if err := run(ctx, s, *out, *document); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
 		os.Exit(1)
 	}
@@ -39,7 +43,7 @@ type setup struct {
 	only          string // part of the names of the sections to measure; empty: all
 }
 
-func run(ctx context.Context, s setup, out string) (err error) {
+func run(ctx context.Context, s setup, out, document string) (err error) {
 	r := newReport(s)
 	for _, program := range []*string{&s.hutch, &s.worker} {
 		if *program, err = filepath.Abs(*program); err != nil {
@@ -66,6 +70,7 @@ func run(ctx context.Context, s setup, out string) (err error) {
 		{"hostile neighbours", neighbour},
 		{"endless guests", late},
 		{"policy and store", state},
+		{"the engine", engine},
 		{"extism/go-sdk", peer},
 		{"ways to stop a guest", stop},
 	} {
@@ -79,6 +84,11 @@ func run(ctx context.Context, s setup, out string) (err error) {
 	}
 	if err := r.table(os.Stdout); err != nil {
 		return err
+	}
+	if document != "" {
+		if err := r.document(document, aboutEngine); err != nil {
+			return err
+		}
 	}
 	return r.writeJSON(out)
 }

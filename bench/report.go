@@ -26,6 +26,8 @@ type figure struct {
 	Other  float64 `json:"other,omitempty"`
 	// Ratio is Value to Other.
 	Ratio float64 `json:"ratio,omitempty"`
+	// About is the part of hutch that it is of, where a document has a table of that.
+	About string `json:"about,omitempty"`
 }
 
 // missed reports whether f is over its aim.
@@ -48,6 +50,8 @@ type report struct {
 	// Hutch and Worker are the programs measured, as they were named.
 	Hutch  string `json:"hutch"`
 	Worker string `json:"worker"`
+	// Version is that of the source that the bench was built from.
+	Version string `json:"version,omitempty"`
 	// OK says that no aim was missed.
 	OK      bool     `json:"ok"`
 	Figures []figure `json:"figures"`
@@ -55,7 +59,7 @@ type report struct {
 
 func newReport(s setup) *report {
 	return &report{
-		Hutch: s.hutch, Worker: s.worker, OK: true,
+		Hutch: s.hutch, Worker: s.worker, Version: "hutch " + version, OK: true,
 		Date:    time.Now().UTC().Truncate(time.Second),
 		Go:      runtime.Version(),
 		Machine: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), processor()),

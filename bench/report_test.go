@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,7 +30,11 @@ func TestMissingBenchmarksFail(t *testing.T) {
 	if found.get("RoundTrip/pipe", "p50-us") != 20 || found.missing() != nil {
 		t.Error("a benchmark that ran is missing")
 	}
-	found.get("Gone", "ns/op")
+	found.all = map[string][]float64{"Long ratio": {1, 2, 9}}
+	if found.middle("Long", "ratio") != 2 || found.missing() != nil {
+		t.Error("the median is another one")
+	}
+	found.middle("Gone", "ns/op")
 	if err := found.missing(); err == nil || err.Error() != "no benchmark gave Gone in ns/op" {
 		t.Error(err)
 	}
@@ -42,5 +48,36 @@ func TestWorst(t *testing.T) {
 	}
 	if found.worst("Gone/", "ms"); found.missing() == nil {
 		t.Error("a benchmark that is not there has a figure")
+	}
+}
+
+// A document gets the figures that are about its table, between its marks, each time anew.
+func TestTablesOfDocuments(t *testing.T) {
+	r := newReport(setup{})
+	r.add(figure{Name: "other", Value: 1, Unit: "ms"},
+		figure{Name: "turn", Program: "hutch", Value: 3, AtMost: 2, Unit: "ms", About: "the engine"}.beside("bare", 1.5))
+	file := filepath.Join(t.TempDir(), "page.md")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before\n" + tableBegins + "old\n" + tableEnds + "after\n")
+	for range 2 {
+		if err := r.document(file, "the engine"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const row = "| turn | hutch | 3.00 ms | 2.00 ms, MISSED | bare: 1.50 ms |\n\n" + tableEnds + "after\n"
+	if got := string(text); !strings.HasPrefix(got, "before\n"+tableBegins+"\n") || !strings.HasSuffix(got, row) || strings.Contains(got, "other") || strings.Contains(got, "old") {
+		t.Error(got)
+	}
+	write("no mark")
+	if err := r.document(file, "the engine"); err == nil {
+		t.Error("written into a document without a mark")
 	}
 }

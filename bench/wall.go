@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
@@ -39,7 +40,8 @@ func wall(ctx context.Context, r *report, s setup) error {
 // unit" without the number of cores.
 type lowest struct {
 	values map[string]float64
-	lacks  []string // what was asked for and is not there
+	all    map[string][]float64 // of each run, the lowest first
+	lacks  []string             // what was asked for and is not there
 }
 
 func (l *lowest) get(name, unit string) float64 {
@@ -48,6 +50,16 @@ func (l *lowest) get(name, unit string) float64 {
 		l.lacks = append(l.lacks, name+" in "+unit)
 	}
 	return value
+}
+
+// middle is the median of all runs. The lowest of ratios would be no more right than the
+// highest.
+func (l *lowest) middle(name, unit string) float64 {
+	all := l.all[name+" "+unit]
+	if len(all) == 0 {
+		return l.get(name, unit)
+	}
+	return all[len(all)/2]
 }
 
 // missing returns an error that names what get did not find.
@@ -68,7 +80,7 @@ func goBenchmarks(ctx context.Context, worker, pattern string, packages ...strin
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
 	}
-	values := map[string]float64{}
+	all := map[string][]float64{}
 	for reader := benchfmt.NewReader(&out, "go test"); reader.Scan(); {
 		result, ok := reader.Result().(*benchfmt.Result)
 		if !ok {
@@ -77,10 +89,13 @@ func goBenchmarks(ctx context.Context, worker, pattern string, packages ...strin
 		name, _, _ := strings.Cut(result.Name.String(), "-")
 		for _, v := range result.Values {
 			key := name + " " + v.Unit
-			if old, ok := values[key]; !ok || v.Value < old {
-				values[key] = v.Value
-			}
+			all[key] = append(all[key], v.Value)
 		}
 	}
-	return &lowest{values: values}, nil
+	values := map[string]float64{}
+	for key, of := range all {
+		slices.Sort(of)
+		values[key] = of[0]
+	}
+	return &lowest{values: values, all: all}, nil
 }
