@@ -38,31 +38,57 @@ func (w *Window) Add(m chat.Message) {
 	}
 }
 
-// cut is where what a model sees begins: so that the bounds hold, and with a message of
-// a user if one is there. The last message is always in it.
-func (w *Window) cut() int {
-	at, bytes := 0, w.bytes
+// cut is what a model does not see: all before at, but for the message asked, if that is
+// not negative. So the bounds hold, and what it sees begins with a message of a user if one
+// is there. In a turn that is larger than they allow, it sees what the user asked, and of
+// what it did then the end, from a message with calls on. The last of those is always in it.
+func (w *Window) cut() (asked, at int) {
+	bytes := w.bytes
 	for at < len(w.messages)-1 && (len(w.messages)-at > w.mostMessages || bytes > w.mostBytes) {
 		bytes -= w.sizes[at]
 		at++
 	}
 	if at == 0 {
-		return 0
+		return -1, 0
 	}
 	for i := at; i < len(w.messages); i++ {
 		if w.messages[i].Role == chat.User {
+			return -1, i
+		}
+	}
+	for asked = at - 1; asked >= 0 && w.messages[asked].Role != chat.User; asked-- {
+	}
+	return asked, w.whole(at)
+}
+
+// whole is at, or where the next message is that is no result of a call before; where there
+// is none, the last one before.
+func (w *Window) whole(at int) int {
+	for i := at; i < len(w.messages); i++ {
+		if w.messages[i].Role != chat.Tool {
 			return i
 		}
+	}
+	for at > 0 && w.messages[at].Role == chat.Tool {
+		at--
 	}
 	return at
 }
 
-func (w *Window) drop(n int) {
-	for _, size := range w.sizes[:n] {
-		w.bytes -= size
+func (w *Window) drop(asked, at int) {
+	w.messages, w.sizes = left(w.messages, asked, at), left(w.sizes, asked, at)
+	w.bytes = 0
+	for _, size := range w.sizes {
+		w.bytes += size
 	}
-	w.messages = slices.Clone(w.messages[n:])
-	w.sizes = slices.Clone(w.sizes[n:])
+}
+
+// left is a slice of its own: what stands at asked, if that is before at, and all from at on.
+func left[T any](all []T, asked, at int) []T {
+	if asked < 0 || asked >= at {
+		return slices.Clone(all[at:])
+	}
+	return append([]T{all[asked]}, all[at:]...)
 }
 
 // With is what a model sees when more messages have been added: not the window's own.
@@ -72,7 +98,8 @@ func (w *Window) With(more []chat.Message) []chat.Message {
 	for _, m := range more {
 		all.Add(m)
 	}
-	return all.messages[all.cut():]
+	asked, at := all.cut()
+	return left(all.messages, asked, at)
 }
 
 // overhead is what a message or a part of one counts besides its bytes.

@@ -280,7 +280,7 @@ func TestWindowsAreBounded(t *testing.T) {
 		}
 		return session.Outcome{}, nil
 	})
-	sees(k, "one turn", "b4 assistant calls cb4\nb4:cb4:result tool of cb4 done\nb5 assistant calls cb5\nb5:cb5:result tool of cb5 done")
+	sees(k, "one turn", "u12 user "+strings.Repeat("x", 100)+"\nb4 assistant calls cb4\nb4:cb4:result tool of cb4 done\nb5 assistant calls cb5\nb5:cb5:result tool of cb5 done")
 	turn(t, k, input("long", user("u13", strings.Repeat("x", 600<<10)), user("u14", "hi")), idle)
 	sees(k, "bytes", "u14 user hi")
 }
