@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/event"
@@ -44,6 +45,9 @@ type Options struct {
 	// Buffer is how many events a stream may lag behind, and BufferBytes how many bytes
 	// of them. Default 1,024 and 8 MiB.
 	Buffer, BufferBytes int
+	// LagBytes is how many bytes all streams may lag behind together; beyond that, those
+	// are cut off that lag behind by more than a little. Default 64 MiB.
+	LagBytes int64
 	// Cache bounds what is held in memory of threads in which nothing happens: how many,
 	// and the bytes of their windows. Default 256 and 32 MiB.
 	Cache Bounds
@@ -90,6 +94,7 @@ func (o Options) withDefaults() Options {
 	or(&o.SweepEvery, 10*time.Minute)
 	or(&o.Buffer, 1024)
 	or(&o.BufferBytes, 8<<20)
+	or(&o.LagBytes, 64<<20)
 	or(&o.Cache.Messages, 256)
 	or(&o.Cache.Bytes, 32<<20)
 	if o.Jobs == nil {
@@ -115,6 +120,7 @@ type Keeper struct {
 	stop      context.CancelCauseFunc
 	all       sync.WaitGroup
 	ended     chan struct{} // closed when all have
+	lag       atomic.Int64  // bytes that streams hold for their readers
 	closing   sync.Once
 	schedule
 	cache

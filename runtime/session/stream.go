@@ -67,14 +67,24 @@ func (s *Stream) push(i Item, size int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o := s.th.k.o; len(s.items) >= o.Buffer || s.bytes+size > o.BufferBytes {
+	if o := s.th.k.o; len(s.items) >= o.Buffer || s.bytes+size > o.BufferBytes || s.bytes+size > littleLag && s.th.k.lag.Load() > o.LagBytes {
 		s.why = ErrSlow
 	} else {
 		s.items = append(s.items, i)
-		s.bytes += size
+		s.lags(size)
 	}
 	s.signal()
 	return s.why == nil
+}
+
+// littleLag is how many bytes every stream may lag behind, however much the others do.
+const littleLag = 64 << 10
+
+// lags notes that the stream lags behind by so many bytes more, or less. The caller has
+// its lock.
+func (s *Stream) lags(more int) {
+	s.bytes += more
+	s.th.k.lag.Add(int64(more))
 }
 
 func (s *Stream) signal() {
@@ -99,12 +109,13 @@ func (s *Stream) pop() (i Item, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.items) == 0 {
-		s.items, s.bytes = nil, 0
+		s.items = nil
+		s.lags(-s.bytes)
 		return i, false, s.why
 	}
 	i, s.items[0] = s.items[0], Item{}
 	s.items = s.items[1:]
-	s.bytes -= min(s.bytes, sizeOfEvent(i.Event))
+	s.lags(-min(s.bytes, sizeOfEvent(i.Event)))
 	return i, true, nil
 }
 
@@ -259,6 +270,10 @@ func (s *Stream) Close() {
 	delete(s.th.streams, s)
 	s.th.mu.Unlock()
 	s.end(ErrClosed)
+	s.mu.Lock()
+	s.items = nil
+	s.lags(-s.bytes)
+	s.mu.Unlock()
 	s.th.k.release(s.th)
 }
 

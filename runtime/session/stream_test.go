@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -274,6 +275,69 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 			}
 			want(t, "again", told(more), "a="+strings.Repeat("x", deltas)+" RUN_FINISHED")
 		})
+	}
+}
+
+// H10: all that do not read hold no more together than they may, and who reads is not cut
+// off for them.
+func TestSlowReadersAreBoundedTogether(t *testing.T) {
+	k := opened(t, &sessiontest.Memory{}, session.Options{LagBytes: 1 << 20})
+	read := make(chan struct{})
+	stream := submit(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+		emits(t, r, textStart("a"))
+		for range 100 {
+			emits(t, r, textMore("a", strings.Repeat("x", 10<<10)))
+			<-read
+		}
+		emits(t, r, textEnd("a"))
+		return session.Outcome{}, nil
+	})
+	var slow []*session.Stream
+	for range 20 {
+		s, err := k.AttachRun(t.Context(), ann(), annsThread(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if _, err := s.Next(t.Context()); err != nil { // it has joined
+			t.Fatal(err)
+		}
+		slow = append(slow, s)
+	}
+	held, cut := 0, 0
+	for {
+		i, err := stream.Next(t.Context())
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("who reads is told %v", err)
+			}
+			break
+		}
+		if i.Event != nil && i.Event.Type() == event.TypeTextMessageContent {
+			select {
+			case read <- struct{}{}:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the run does not go on")
+			}
+		}
+	}
+	stream.Close()
+	for _, s := range slow {
+		for {
+			i, err := s.Next(t.Context())
+			if err != nil {
+				if errors.Is(err, session.ErrSlow) {
+					cut++
+				}
+				break
+			}
+			if more, ok := i.Event.(event.TextMessageContent); ok {
+				held += len(more.Delta)
+			}
+		}
+	}
+	if most := 2 << 20; cut == 0 || held > most {
+		t.Errorf("%d are cut off, and all hold %d bytes, at most %d", cut, held, most)
 	}
 }
 
