@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"net/http"
 
 	"github.com/hutch-run/hutch/protocol/event"
@@ -94,14 +95,18 @@ func (s *Server) play(ctx context.Context, st *stream, events iter.Seq2[event.Ev
 	}
 }
 
-// failed logs an error that is ours, or answers with its status where that can still
+// failed logs an error, louder if it is ours, or answers with its status where that can still
 // be done; it reports whether it did.
 func (s *Server) failed(ctx context.Context, st *stream, err error, as written) bool {
 	answer, known := refusalOf(err)
 	if known {
 		return st.refuse(answer)
 	}
-	s.o.Logger.ErrorContext(ctx, "agui: a run failed", "thread", as.ThreadID, "run", as.RunID, "error", err)
+	level := slog.LevelError
+	if f := (*event.Failure)(nil); errors.As(err, &f) && f.Code != event.CodeInternal { // the peer's doing, or known already
+		level = slog.LevelInfo
+	}
+	s.o.Logger.Log(ctx, level, "agui: a run failed", "thread", as.ThreadID, "run", as.RunID, "error", err)
 	return false
 }
 
