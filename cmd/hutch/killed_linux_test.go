@@ -29,17 +29,62 @@ import (
 	"github.com/hutch-run/hutch/runtime/llm/llmtest"
 )
 
-// victim is a serve that is killed, with the model that its agent asks, the tools of
-// that agent and what they did.
-type victim struct {
+// A realServe is a serve as a user has it, which can be started again on what it left.
+type realServe struct {
 	t       *testing.T
 	dir     string
 	program string
+	env     []string
 	cmd     *exec.Cmd
 	log     *soakLog
 	url     string
-	model   *llmtest.Server
-	tools   *httptest.Server
+}
+
+// newRealServe has a folder with these files. It ends with the test.
+func newRealServe(t *testing.T, files map[string]string) *realServe {
+	t.Helper()
+	s := &realServe{t: t, dir: t.TempDir(), program: soakProgram(t)}
+	must(t, os.Mkdir(filepath.Join(s.dir, "tools"), 0o700))
+	for name, body := range files {
+		must(t, os.WriteFile(filepath.Join(s.dir, name), []byte(body), 0o600))
+	}
+	t.Cleanup(func() {
+		if s.cmd != nil && s.cmd.ProcessState == nil {
+			s.kill()
+		}
+		if t.Failed() && s.log != nil {
+			t.Logf("the last the server said:\n%s", s.log.last())
+		}
+	})
+	return s
+}
+
+// start starts serve on the state that is there.
+func (s *realServe) start() {
+	s.t.Helper()
+	s.log = newSoakLog()
+	s.cmd = exec.Command(s.program, "serve", "--addr", "127.0.0.1:0", "--config", "hutch.yaml", "--policy", "policy.yaml", "--state", "state", "--tools", "tools")
+	s.cmd.Dir, s.cmd.Env = s.dir, append([]string{"HOME=" + s.dir}, s.env...)
+	out, err := s.cmd.StderrPipe()
+	must(s.t, err)
+	must(s.t, s.cmd.Start())
+	go s.log.read(out)
+	s.url = s.log.ready(s.t)
+}
+
+// kill ends serve as kill -9 does.
+func (s *realServe) kill() {
+	_ = s.cmd.Process.Kill() // it may have ended by itself, which its state says
+	<-s.log.over
+	_ = s.cmd.Wait() // likewise
+}
+
+// victim is a serve that is killed, with the model that its agent asks, the tools of
+// that agent and what they did.
+type victim struct {
+	*realServe
+	model *llmtest.Server
+	tools *httptest.Server
 
 	calls   atomic.Int64  // that the model has asked for
 	reached chan struct{} // has one for each thing that got where it is to be killed
@@ -77,51 +122,20 @@ func counter() []byte {
 
 func newVictim(t *testing.T) *victim {
 	t.Helper()
-	v := &victim{t: t, dir: t.TempDir(), program: soakProgram(t), reached: make(chan struct{}, 1<<10), gate: make(chan struct{}), done: map[string]int{}}
+	v := &victim{reached: make(chan struct{}, 1<<10), gate: make(chan struct{}), done: map[string]int{}}
 	v.model = llmtest.Choose(t, v.answer)
 	v.tools = httptest.NewServer(http.HandlerFunc(v.serveTool))
 	t.Cleanup(v.tools.Close)
 	t.Cleanup(v.release)
 	module := counter()
-	must(t, os.Mkdir(filepath.Join(v.dir, "tools"), 0o700))
-	for name, body := range map[string]string{
-		"tools/counter.wasm": string(module),
-		"hutch.yaml":         "agents:\n  a: {model: {kind: openai, base_url: " + v.model.URL + ", name: m}}\n",
+	v.realServe = newRealServe(t, map[string]string{
+		"hutch.yaml": "agents:\n  a: {model: {kind: openai, base_url: " + v.model.URL + ", name: m}}\n",
 		"policy.yaml": fmt.Sprintf("version: 1\nmodules:\n  counter.wasm:\n    digest: sha256:%x\n    grant: {kv: {max: 64MiB}, http: [%s]}\n    tools: {prove: {approval: ask}}\n",
 			sha256.Sum256(module), reach(t, v.tools.URL, "")),
-	} {
-		must(t, os.WriteFile(filepath.Join(v.dir, name), []byte(body), 0o600))
-	}
-	v.start()
-	t.Cleanup(func() {
-		if v.cmd.ProcessState == nil {
-			v.kill()
-		}
-		if t.Failed() {
-			t.Logf("the last the server said:\n%s", v.log.last())
-		}
 	})
+	must(t, os.WriteFile(filepath.Join(v.dir, "tools", "counter.wasm"), module, 0o600))
+	v.start()
 	return v
-}
-
-// start starts serve on the state that is there.
-func (v *victim) start() {
-	v.t.Helper()
-	v.log = newSoakLog()
-	v.cmd = exec.Command(v.program, "serve", "--addr", "127.0.0.1:0", "--config", "hutch.yaml", "--policy", "policy.yaml", "--state", "state", "--tools", "tools")
-	v.cmd.Dir, v.cmd.Env = v.dir, []string{"HOME=" + v.dir}
-	out, err := v.cmd.StderrPipe()
-	must(v.t, err)
-	must(v.t, v.cmd.Start())
-	go v.log.read(out)
-	v.url = v.log.ready(v.t)
-}
-
-// kill ends serve as kill -9 does.
-func (v *victim) kill() {
-	_ = v.cmd.Process.Kill() // it may have ended by itself, which its state says
-	<-v.log.over
-	_ = v.cmd.Wait() // likewise
 }
 
 // hold has whatever gets there wait, until release.
