@@ -331,3 +331,72 @@ func TestChatThroughServe(t *testing.T) {
 		t.Errorf("the question is not there: %s", text)
 	}
 }
+
+// E3-9: where the agent says so, a run ends with the client that asked for it, and not with
+// one that reads along.
+func TestE3_09_RunsEndWithTheirClients(t *testing.T) {
+	dir, args := agentFolder(t)
+	must(t, os.WriteFile(filepath.Join(dir, "hutch.yaml"), []byte("agents:\n  player: {model: {script: script.yaml}, on_disconnect: cancel}\n"), 0o600))
+	_, url := serveAgents(t, dir, args)
+	asked := say(t, url, "t", "r", "slow", "")
+	asked.until(t, "RUN_STARTED")
+	along := func() *aguiStream {
+		resp, err := oneShot().Get(url + "/agui/threads/t/events?protocolVersion=1.0&runId=r")
+		return streamOf(t, resp, err)
+	}
+	leaves := along()
+	leaves.until(t, "RUN_STARTED")
+	must(t, leaves.body.Close())
+	stays := along()
+	stays.until(t, "RUN_STARTED")
+	must(t, asked.body.Close())
+	end := stays.until(t, "RUN_FINISHED")
+	if outcome, _ := end["outcome"].(map[string]any); outcome["type"] != "cancelled" {
+		t.Errorf("ended with %v", end)
+	}
+	say(t, url, "t", "r2", "hello", "").until(t, "RUN_FINISHED")
+}
+
+// C-28: a client that sends its history and lacks something of it is told all of it, before
+// the answer; one that lacks nothing, or sends only what is new, is not.
+func TestC_28_SnapshotsForWhoMissedSomething(t *testing.T) {
+	dir, args := agentFolder(t)
+	_, url := serveAgents(t, dir, args)
+	for _, run := range []string{"r1", "r2"} {
+		say(t, url, "t", run, "hello", "").until(t, "RUN_FINISHED")
+	}
+	resp, err := oneShot().Get(url + "/agui/threads/t")
+	must(t, err)
+	var kept struct{ Messages []json.RawMessage }
+	must(t, json.NewDecoder(resp.Body).Decode(&kept))
+	must(t, resp.Body.Close())
+	if len(kept.Messages) != 4 {
+		t.Fatalf("kept: %s", kept.Messages)
+	}
+	for _, c := range []struct {
+		name   string
+		run    string
+		sends  []int // of what is kept
+		misses bool
+	}{{"the first turn alone", "r3", []int{0, 1}, true}, {"only new ones", "r4", nil, false}} {
+		var history []string
+		for _, i := range c.sends {
+			history = append(history, string(kept.Messages[i]))
+		}
+		history = append(history, fmt.Sprintf(`{"id":"m-%s","role":"user","content":"hello"}`, c.run))
+		body := fmt.Sprintf(`{"threadId":"t","runId":%q,"protocolVersion":"1.0","messages":[%s]}`, c.run, strings.Join(history, ","))
+		resp, err := oneShot().Post(url+"/agui", "application/json", strings.NewReader(body))
+		must(t, err)
+		text, err := io.ReadAll(resp.Body)
+		must(t, err)
+		must(t, resp.Body.Close())
+		before, _, _ := strings.Cut(string(text), "TEXT_MESSAGE_START")
+		_, snapshot, there := strings.Cut(before, `"type":"MESSAGES_SNAPSHOT"`)
+		if there != c.misses || !strings.Contains(string(text), "RUN_FINISHED") {
+			t.Errorf("%s: %s", c.name, text)
+		}
+		if c.misses && (strings.Count(snapshot, `"content":"hello"`) != 3 || strings.Count(snapshot, `"content":"Hello."`) != 2) {
+			t.Errorf("%s: the snapshot is %s", c.name, snapshot)
+		}
+	}
+}
