@@ -36,6 +36,16 @@ const played = `
   call: {tool: wipe}
 - match: {text: confirm}
   ask: {tool: confirm}
+- match: {text: pair}
+  ask: [{tool: confirm}, {tool: choose}]
+- match: {text: mixed}
+  call: [{tool: wipe}, {tool: confirm}]
+- match: {text: twice}
+  call: [{tool: wipe, args: {n: 1}}, {tool: wipe, args: {n: 2}}]
+- match: {text: stranger}
+  call: {tool: nobody}
+- match: {text: down}
+  fail: {as: refused, text: the key is no good}
 - match: {text: both}
   call: [{tool: hi}, {tool: confirm}]
 - match: {text: broken}
@@ -113,7 +123,12 @@ func TestS3_001_RealClientsOfAgents(t *testing.T) {
 		{"wipe", []string{"--expect", "success", "--resume", "approve", "--expect-event", "TOOL_CALL_RESULT"}},
 		{"wipe", []string{"--expect", "success", "--resume", "deny", "--expect-event", "TOOL_CALL_RESULT"}},
 		{"wipe", []string{"--expect", "interrupt"}},
+		{"pair", []string{"--expect", "success", "--tool", "confirm=yes", "--tool", "choose=blue"}},
+		{"mixed", []string{"--expect", "success", "--tool", "confirm=yes", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"twice", []string{"--expect", "success", "--resume", "approve", "--expect-event", "TOOL_CALL_RESULT"}},
+		{"stranger", []string{"--expect", "success", "--expect-event", "TOOL_CALL_RESULT"}},
 		{"broken", []string{"--expect", "error"}},
+		{"down", []string{"--expect", "error"}},
 		{"slow", nil},
 	} {
 		for _, generation := range []string{"1.0", "0.0.59"} {
@@ -135,6 +150,29 @@ func TestS3_001_RealClientsOfAgents(t *testing.T) {
 					t.Errorf("what was allowed and what was done differ\n%s", out)
 				}
 			})
+		}
+	}
+}
+
+// Real clients come in with a token, and not without.
+func TestRealClientsWithTokens(t *testing.T) {
+	folder := aguiClients(t)
+	dir, args := agentFolder(t)
+	_, url := serveAgents(t, dir, args)
+	made, err := prepared(t, dir, "tokens", "create", "page").Output()
+	must(t, err)
+	for _, generation := range []string{"1.0", "0.0.59"} {
+		for _, c := range []struct{ path, token, want string }{
+			{"/agui", strings.TrimSpace(string(made)), "PASS"},
+			{"/agents/parrot/agui", strings.TrimSpace(string(made)), "PASS"},
+			{"/agui", "hutch_nobody", "VIOLATION [http] status 401"},
+			{"/agents/nobody/agui", strings.TrimSpace(string(made)), "VIOLATION [http] status 404"},
+		} {
+			cmd := exec.CommandContext(t.Context(), "node", "check.mjs", url+c.path, "--client", generation, "--message", "hello", "--expect", "success", "--header", "Authorization: Bearer "+c.token)
+			cmd.Dir = folder
+			if out, err := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) || (c.want == "PASS") != (err == nil) {
+				t.Errorf("%s %s: %v\n%s", generation, c.path, err, out)
+			}
 		}
 	}
 }

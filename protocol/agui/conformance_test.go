@@ -89,3 +89,15 @@ func TestWhatOldClientsCannotRead(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// What runs the real clients finds what is wrong with a stream, and nothing else.
+func TestTheChecksFindFaults(t *testing.T) {
+	folder := clients(t)
+	if os.Getenv("HUTCH_REQUIRE") != "all" {
+		t.Skip("takes 40 s: HUTCH_REQUIRE=all runs it")
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(folder, "selftest.sh"))
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n36 passed, 0 failed\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
