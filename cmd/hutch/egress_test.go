@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -413,6 +414,8 @@ func TestAskingRefusesOnEveryFace(t *testing.T) {
 			out, err := printed(t, s.app.cfg, p, args...)
 			if text := fmt.Sprint(out, err); !strings.Contains(text, "waits for a person before each call") {
 				t.Errorf("%s: %s", args, text)
+			} else if args[1] == "list" && !regexp.MustCompile(`(?m)^ask +ask\.wasm +asks +.*"hutch chat" and pages at /agui ask, over MCP it is held$`).MatchString(text) {
+				t.Errorf("who is asked where: %s", text)
 			}
 		}
 	})

@@ -34,15 +34,19 @@ func toolsListCommand(p program) *cli.Command {
 				return a.list(c, say)
 			})
 		},
-		Description: `A tool is ready, held (its module asks for something that nobody has granted) or rejected. A module
-without a usable tool has one line, with the reason. Modules that take long to say what they have
-are waited for as long as others become known, and 10s more.
+		Description: `A tool is ready, held (its module asks for something that nobody has granted) or rejected. One that
+asks waits for a person before each call: "hutch chat" and pages at /agui ask, over MCP it is held.
+A module without a usable tool has one line, with the reason. Modules that take long to say what they
+have are waited for as long as others become known, and 10s more.
 
 examples:
   $ hutch tools list
   $ hutch tools list --tools ~/tools --json`,
 	}
 }
+
+// asks is the status of a tool that some faces can ask a person about, and others hold.
+const asks tool.Status = "asks"
 
 // listedTool is one element of "hutch tools list --json". Name is empty for a
 // module that offers nothing.
@@ -124,9 +128,13 @@ func listTools(modules []registry.Module) []listedTool {
 }
 
 func listedToolOf(m registry.Module, t registry.Tool) listedTool {
+	status, reason := t.Status, t.Reason
+	if t.Asks {
+		status, reason = asks, `waits for a person before each call: "hutch chat" and pages at /agui ask, over MCP it is held`
+	}
 	return listedTool{
 		Name: t.Published.Name, Title: t.Published.Title, Description: t.Published.Description,
-		Module: m.Name, Digest: m.Serving, Status: t.Status, Reason: t.Reason, Waiting: waitingOf(m), Next: decidingCommandIn(cmp.Or(t.Reason, m.Waits)),
+		Module: m.Name, Digest: m.Serving, Status: status, Reason: reason, Waiting: waitingOf(m), Next: decidingCommandIn(cmp.Or(t.Reason, m.Waits)),
 		InputSchema: t.Published.InputSchema, OutputSchema: t.Published.OutputSchema, Annotations: t.Published.Annotations,
 	}
 }

@@ -247,7 +247,7 @@ func (e Effective) approved(c tool.Caller, otherwise Approval) *verdict {
 	default:
 		return nil
 	}
-	return &verdict{status: tool.Held, reason: reason, told: true}
+	return &verdict{status: tool.Held, reason: reason, told: true, ask: cmp.Or(e.tool.Approval, otherwise) == Ask}
 }
 
 // command is how a person decides about a module.

@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		{"denied and changed", strings.Replace(bound, digestA, digestB, 1) + grant + "\n    tools: {t: {approval: deny}}", asking(), tool.Decision{Status: tool.Held,
 			Reason: "the file changed since it was decided about" + changed}},
 		{"asked for", bound + grant + "\n    tools: {t: {approval: ask}}", asking(), tool.Decision{Status: tool.Held,
-			Reason: "waits for a person before each call, as the policy says, and nobody can be asked here: ask for it with \"hutch chat\" or at /agui, or the operator allows it, with approval: allow for this tool", Told: true}},
+			Reason: "waits for a person before each call, as the policy says, and nobody can be asked here: ask for it with \"hutch chat\" or at /agui, or the operator allows it, with approval: allow for this tool", Told: true, Ask: true}},
 		{"another tool is denied", bound + grant + "\n    tools: {u: {approval: deny}}", asking(), tool.Decision{Status: tool.Ready}},
 		{"unknown capability", bound + grant, module(map[string]string{"telepathy": `{}`, "a\nb\u202e": `{}`}), tool.Decision{Status: tool.Rejected,
 			Reason: `asks for "a\nb\u202e", "telepathy": known capabilities are http, secrets, kv, tracker, conversation, bridge, tool, fs`}},
@@ -129,7 +129,7 @@ func TestCallersThatAsk(t *testing.T) {
 		ask          bool
 	}{
 		{"ask", "{x.wasm: {tools: {t: {approval: ask}}}}", true, tool.Ready, true},
-		{"ask, and nobody can", "{x.wasm: {tools: {t: {approval: ask}}}}", false, tool.Held, false},
+		{"ask, and nobody can", "{x.wasm: {tools: {t: {approval: ask}}}}", false, tool.Held, true},
 		{"allow", "{x.wasm: {tools: {t: {approval: allow}}}}", true, tool.Ready, false},
 		{"deny", "{x.wasm: {tools: {t: {approval: deny}}}}", true, tool.Held, false},
 		{"for others", "{x.wasm: {agents: [other], tools: {t: {approval: ask}}}}", true, tool.Held, false},

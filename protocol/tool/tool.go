@@ -173,7 +173,7 @@ type Decision struct {
 	// Told: the policy decided so about a tool that the caller may know of. A call
 	// of it is refused with [ErrDenied] and the reason, instead of as unknown.
 	Told bool
-	// Ask: the tool is ready, but each call waits for a person: see [AskError]. It is
-	// so for a caller that asks alone.
+	// Ask: each call waits for a person. For a caller that asks the tool is ready: see
+	// [AskError]. For others it is held, which is all that keeps them from it.
 	Ask bool
 }

@@ -47,9 +47,12 @@ type Tool struct {
 	// Own is the definition as the module gave it: arguments are held against
 	// it. Published is what hosts see.
 	Own, Published tool.Spec
-	Status         tool.Status
-	Reason         string
-	Warnings       []string
+	// Status and Reason are what it is for a caller that cannot ask a person.
+	Status tool.Status
+	Reason string
+	// Asks: a caller that can may call it, and a person is asked before each call.
+	Asks     bool
+	Warnings []string
 }
 
 // Modules returns every file, in the order in which names were given away:
@@ -78,7 +81,7 @@ func (r *Registry) view(e *entry) Module {
 	m.Requests, m.Imports, m.Unconfirmed = def.requests, slices.Clone(def.imports), !def.confirmed.Load()
 	for _, t := range e.mount.tools {
 		d := r.decide(tool.Caller{}, e.mount, t)
-		m.Tools = append(m.Tools, Tool{Own: t.own, Published: t.public, Status: d.Status, Reason: d.Reason,
+		m.Tools = append(m.Tools, Tool{Own: t.own, Published: t.public, Status: d.Status, Reason: d.Reason, Asks: d.Ask,
 			Warnings: slices.Clone(t.warnings)})
 	}
 	return m
