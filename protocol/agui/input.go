@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,10 @@ import (
 
 // maxID is in bytes, of an id or a name that a client chose.
 const maxID = 256
+
+// toolName is what a tool of a client may be called: a model that is offered another name
+// refuses the whole request.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // invalid is the refusal of a request whose member field is wrong.
 func invalid(field, found, allowed string) *refusal {
@@ -105,8 +110,8 @@ func checkIDs(in event.Input) *refusal {
 	names := map[string]bool{}
 	for i, t := range in.Tools {
 		field := fmt.Sprintf("tools[%d].name", i)
-		if refused := checkID(field, t.Name); refused != nil {
-			return refused
+		if !toolName.MatchString(t.Name) {
+			return invalid(field, "another name", "1 to 64 letters, digits, - and _, as models take them")
 		}
 		if names[t.Name] {
 			return invalid(field, "a name that another tool has", "one of its own")

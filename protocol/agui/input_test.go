@@ -50,6 +50,9 @@ func TestInputsThatAreRefused(t *testing.T) {
 		{messages(`{"id":"a","role":"user","content":"","metadata":1}`), "messages[0].metadata", "found the number 1, allowed is an object"},
 		{input(`,"tools":[{"name":"n"}]`), "tools[0].description", "found nothing"},
 		{input(`,"tools":[{"name":"","description":""}]`), "tools[0].name", "found an empty string"},
+		{input(`,"tools":[{"name":"good-Name_1","description":""},{"name":"no.dots","description":""}]`), "tools[1].name", "found another name, allowed is 1 to 64 letters, digits, - and _"},
+		{input(`,"tools":[{"name":"n\n","description":""}]`), "tools[0].name", "found another name"},
+		{input(`,"tools":[{"name":"größe","description":""}]`), "tools[0].name", "found another name"},
 		{input(`,"tools":[{"name":"n","description":""},{"name":"n","description":""}]`), "tools[1].name", "found a name that another tool has"},
 		{input(`,"tools":[{"name":"n","description":"","parameters":true}]`), "tools[0].parameters", "found a boolean, allowed is an object"},
 		{input(`,"context":[{"description":"d"}]`), "context[0].value", "found nothing"},
@@ -96,7 +99,7 @@ func TestE3_21_InputLimits(t *testing.T) {
 		"depth":      {with(`,"state":` + strings.Repeat("[", 63) + strings.Repeat("]", 63)), with(`,"state":` + strings.Repeat("[", 64) + strings.Repeat("]", 64)), http.StatusBadRequest, ""},
 		"thread id":  {strings.Replace(with(""), `"t"`, `"`+strings.Repeat("t", 256)+`"`, 1), strings.Replace(with(""), `"t"`, `"`+strings.Repeat("t", 257)+`"`, 1), http.StatusBadRequest, "threadId"},
 		"message id": {messages(`{"id":"` + strings.Repeat("u", 256) + `","role":"user","content":"hello"}`), messages(`{"id":"` + strings.Repeat("u", 257) + `","role":"user","content":"hello"}`), http.StatusBadRequest, "messages[0].id"},
-		"tool name":  {with(`,"tools":[{"name":"` + strings.Repeat("n", 256) + `","description":""}]`), with(`,"tools":[{"name":"` + strings.Repeat("n", 257) + `","description":""}]`), http.StatusBadRequest, "tools[0].name"},
+		"tool name":  {with(`,"tools":[{"name":"` + strings.Repeat("n", 64) + `","description":""}]`), with(`,"tools":[{"name":"` + strings.Repeat("n", 65) + `","description":""}]`), http.StatusBadRequest, "tools[0].name"},
 	} {
 		for body, want := range map[string]int{c.at: http.StatusOK, c.above: c.status} {
 			resp, answer := do(t, server.URL, post(body))
