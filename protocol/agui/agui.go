@@ -116,18 +116,29 @@ func New(open func(*http.Request) (Engine, error), o Options) *Server {
 	s := &Server{o: o.filled(), open: open, mux: http.NewServeMux(), idle: make(chan struct{})}
 	s.stop, s.end = context.WithCancel(context.Background())
 	p := s.o.Prefix
-	s.handle("POST "+p, s.run)
-	s.handle("GET "+p+"/capabilities", s.capabilities)
-	s.handle("GET "+p+"/threads", s.threads)
-	s.handle("GET "+p+"/threads/{id}", s.thread)
-	s.handle("GET "+p+"/threads/{id}/events", s.events)
-	s.handle("POST "+p+"/threads/{id}/cancel", s.cancel)
+	s.handle(http.MethodPost, p, s.run)
+	s.handle(http.MethodGet, p+"/capabilities", s.capabilities)
+	s.handle(http.MethodGet, p+"/threads", s.threads)
+	s.handle(http.MethodGet, p+"/threads/{id}", s.thread)
+	s.handle(http.MethodGet, p+"/threads/{id}/events", s.events)
+	s.handle(http.MethodPost, p+"/threads/{id}/cancel", s.cancel)
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		s.refuse(w, &refusal{status: http.StatusNotFound, Code: "not_found", Message: "no such route: there are " + p + ", and below it capabilities and threads"})
+	})
 	return s
 }
 
-// handle routes requests to what needs the caller's engine.
-func (s *Server) handle(pattern string, do func(http.ResponseWriter, *http.Request, Engine)) {
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+// handle routes requests to what needs the caller's engine, and refuses other methods.
+func (s *Server) handle(method, path string, do func(http.ResponseWriter, *http.Request, Engine)) {
+	allowed := method
+	if method == http.MethodGet {
+		allowed += ", " + http.MethodHead
+	}
+	s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allowed)
+		s.refuse(w, &refusal{status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Message: "allowed here is " + allowed})
+	})
+	s.mux.HandleFunc(method+" "+path, func(w http.ResponseWriter, r *http.Request) {
 		engine, err := s.open(r)
 		switch {
 		case err != nil:
