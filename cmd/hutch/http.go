@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -75,12 +78,37 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		r.Get(path, f.door.Metadata)
 	}
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusNotFound, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics")
+		refuse(w, http.StatusNotFound, "not_found", "no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics")
 	})
-	r.MethodNotAllowed(func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusMethodNotAllowed, "method not allowed")
+	r.MethodNotAllowed(func(w http.ResponseWriter, q *http.Request) {
+		allowed := strings.Join(methodsAt(r, q.URL), ", ")
+		w.Header().Set("Allow", allowed)
+		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "allowed here is "+allowed)
 	})
 	return r
+}
+
+// methodsAt returns the methods of the route at u.
+func methodsAt(routes chi.Routes, u *url.URL) (allowed []string) {
+	for _, m := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
+		if routes.Match(chi.NewRouteContext(), m, cmp.Or(u.RawPath, u.Path)) {
+			allowed = append(allowed, m)
+		}
+	}
+	return allowed
+}
+
+// refuse answers an error in the form that agents' face has for its own.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	text, err := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}})
+	if err != nil {
+		plain(w, status, message)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // the client may be gone
 }
 
 // plain answers one line of text.

@@ -124,6 +124,7 @@ func answer(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 
 func TestRoutes(t *testing.T) {
 	notReady := errors.New("loading 3 modules")
+	const nothing = `{"error":{"code":"not_found","message":"no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics"}}` + "\n"
 	for _, c := range []struct {
 		route string
 		ready error
@@ -133,10 +134,11 @@ func TestRoutes(t *testing.T) {
 		{"GET /healthz", notReady, 200, "ok\n"},
 		{"GET /readyz", nil, 200, "ready\n"},
 		{"GET /readyz", notReady, 503, "loading 3 modules\n"},
-		{"POST /healthz", nil, 405, "method not allowed\n"},
-		{"GET /", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
-		{"GET /mcp/", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
-		{"GET /metrics/../x", nil, 404, "not found: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics\n"},
+		{"POST /healthz", nil, 405, `{"error":{"code":"method_not_allowed","message":"allowed here is GET"}}` + "\n"},
+		{"GET /", nil, 404, nothing},
+		{"GET /mcp/", nil, 404, nothing},
+		{"GET /agents/a", nil, 404, nothing},
+		{"GET /metrics/../x", nil, 404, nothing},
 	} {
 		method, path, _ := strings.Cut(c.route, " ")
 		r := httptest.NewRequest(method, path, nil)
@@ -145,6 +147,9 @@ func TestRoutes(t *testing.T) {
 		w := answer(testHandler(t, &reached, c.ready), r)
 		if w.Code != c.code || w.Body.String() != c.body {
 			t.Errorf("%s: %d %q, want %d %q", c.route, w.Code, w.Body, c.code, c.body)
+		}
+		if allow := w.Header().Get("Allow"); (allow == "GET") != (c.code == 405) {
+			t.Errorf("%s: Allow: %s", c.route, allow)
 		}
 		if w.Header().Get("X-Request-Id") == "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: headers %v", c.route, w.Header())
