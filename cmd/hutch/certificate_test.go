@@ -62,6 +62,14 @@ func TestServeOverTLS(t *testing.T) {
 	if !strings.HasPrefix(s.url, "https://127.0.0.1:") {
 		t.Error(s.url)
 	}
+	// Who wants to listen there too is told who does, and how it is reached.
+	cfg := s.app.cfg
+	cfg.Addr = strings.TrimPrefix(s.url, "https://")
+	for _, f := range checkAddress(t.Context(), patient{cfg: cfg}) {
+		if f.Status != verdictOK || f.Found != "hutch already serves there: "+s.url+"/mcp" {
+			t.Errorf("%+v", f)
+		}
+	}
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
 	for most, ok := range map[uint16]bool{tls.VersionTLS13: true, tls.VersionTLS12: true, tls.VersionTLS11: false} {

@@ -260,10 +260,10 @@ func checkToolFolder(dir string) finding {
 func checkAddress(ctx context.Context, who patient) []finding {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", who.cfg.Addr)
-	if err != nil && hutchServes(ctx, who.cfg.Addr) {
-		return []finding{{"address", verdictOK, "hutch already serves there: http://" + who.cfg.Addr + "/mcp", ""}}
-	}
 	if err != nil {
+		if url, ok := hutchServes(ctx, who.cfg.Addr); ok {
+			return []finding{{"address", verdictOK, "hutch already serves there: " + url + "/mcp", ""}}
+		}
 		return []finding{{"address", verdictWarn, err.Error(), "stop what listens there, or use another with --addr HOST:PORT"}}
 	}
 	return []finding{verdictOf("address", l.Close(), who.cfg.Addr+" is free")}
