@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -278,6 +279,13 @@ func TestE3_09_RunsOutliveTheirClients(t *testing.T) {
 		t.Errorf("the tool answered %v", got)
 	}
 	back.until(t, "RUN_FINISHED")
+	can, err := oneShot().Get(url + "/agui/capabilities")
+	must(t, err)
+	said, err := io.ReadAll(can.Body)
+	must(t, errors.Join(err, can.Body.Close()))
+	if !strings.Contains(string(said), `"resumable":false`) || !strings.Contains(string(said), `"custom":{"reattach":true}`) {
+		t.Errorf("what is said of coming back: %s", said)
+	}
 	say(t, url, "t", "r", "soon greet", "").until(t, "RUN_FINISHED") // the same again is not run again
 
 	p.signal(t, syscall.SIGTERM)

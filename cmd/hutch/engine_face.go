@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/access"
@@ -324,5 +325,6 @@ func (v visitor) Capabilities(context.Context) (agui.Capabilities, error) {
 		Multimodal:     &agui.Multimodal{Input: agui.MediaInput{Image: v.cfg.Model.Kind == modelOpenAI}},
 		Execution:      &agui.Execution{CodeExecution: len(listed) > 0, Sandboxed: true, MaxIterations: v.cfg.Rounds, MaxExecutionTime: v.cfg.Wall.Milliseconds()},
 		HumanInTheLoop: &agui.HumanInTheLoop{Supported: keeps, Approvals: keeps, Interrupts: keeps},
+		Custom:         map[string]json.RawMessage{agui.Reattach: json.RawMessage(strconv.FormatBool(keeps))},
 	}, nil
 }

@@ -40,8 +40,14 @@ type Transport struct {
 	WebSocket         bool `json:"websocket"`
 	HTTPBinary        bool `json:"httpBinary"`
 	PushNotifications bool `json:"pushNotifications"`
-	Resumable         bool `json:"resumable"`
+	// Resumable: a stream goes on behind a number of an event. Ours are played from their
+	// beginning instead, which [Reattach] says.
+	Resumable bool `json:"resumable"`
 }
+
+// Reattach is the member of [Capabilities].Custom that says whether who lost the stream of a
+// run can have it again, from its beginning, at /threads/{id}/events.
+const Reattach = "reattach"
 
 // Tools are what an agent may call.
 type Tools struct {
