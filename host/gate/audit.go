@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
@@ -8,9 +9,11 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
-// Audit is told of every operation, after it, from the goroutine that did it. It
-// must be quick.
-type Audit interface{ Gated(Record) }
+// Audit is told of every operation, after it, from the goroutine that did it and with
+// the context that it had, which may have ended. It must be quick.
+type Audit interface {
+	Gated(context.Context, Record)
+}
 
 // Record says what became of one operation. It holds no value: neither what a
 // guest wrote or read nor a secret.
@@ -35,4 +38,4 @@ type Record struct {
 
 type nobody struct{}
 
-func (nobody) Gated(Record) {}
+func (nobody) Gated(context.Context, Record) {}

@@ -37,12 +37,12 @@ func (s *call) audited(next operation) operation {
 		*rec = Record{Caller: s.caller, Module: s.module.Name, Digest: s.module.Digest, Tool: s.tool, Op: known(r.Op)}
 		defer func() {
 			if v := recover(); v != nil {
-				s.gate.o.Logger.Error("a gated operation panicked", "op", string(rec.Op), "module", s.module.Name,
+				s.gate.o.Logger.ErrorContext(ctx, "a gated operation panicked", "op", string(rec.Op), "module", s.module.Name,
 					"panic", s.clean(fmt.Sprint(v)), "stack", string(debug.Stack()))
 				response = abi.Refuse(abi.Unavailable, string(rec.Op)+": the operation failed")
 			}
 			rec.Code, rec.Took = response.Code, s.gate.o.Now().Sub(began)
-			s.gate.o.Audit.Gated(*rec)
+			s.gate.o.Audit.Gated(ctx, *rec)
 		}()
 		return next(ctx, r, rec)
 	}
@@ -91,7 +91,7 @@ func (s *call) checked(next operation) operation {
 			return abi.Refuse(abi.Invalid, fmt.Sprintf("unknown operation %+q", abi.Cut(string(r.Op), 40)))
 		}
 		if refusal := s.granted.Allows(r.Op); refusal != nil {
-			s.tell(refusal)
+			s.tell(ctx, refusal)
 			return refused(refusal)
 		}
 		return next(ctx, r, rec)
@@ -100,12 +100,12 @@ func (s *call) checked(next operation) operation {
 
 // tell logs what a person could allow, with the command; each once in a call, which
 // may ask for the same a thousand times.
-func (s *call) tell(r *capability.Refusal) {
+func (s *call) tell(ctx context.Context, r *capability.Refusal) {
 	if r.Do == "" {
 		return
 	}
 	if _, told := s.told.LoadOrStore(r.Do, true); !told {
-		s.gate.o.Logger.Warn("a tool was refused what nobody has allowed", "module", s.module.Name, "tool", s.tool, "allow", s.clean(r.Do))
+		s.gate.o.Logger.WarnContext(ctx, "a tool was refused what nobody has allowed", "module", s.module.Name, "tool", s.tool, "allow", s.clean(r.Do))
 	}
 }
 

@@ -103,7 +103,7 @@ type records struct {
 	all []gate.Record
 }
 
-func (r *records) Gated(rec gate.Record) {
+func (r *records) Gated(_ context.Context, rec gate.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, rec)

@@ -42,27 +42,28 @@ func (s *call) request(ctx context.Context, r abi.Request, rec *Record) abi.Resp
 	}
 	injection, err := s.gate.o.Secrets.Prepare(s.granted.Secrets(), secrets.Outbound{URL: req.URL, Header: req.Header, Body: req.Body})
 	if err != nil {
-		return s.refuse(rec, err)
+		return s.refuse(ctx, rec, err)
 	}
 	lease, refusal := s.lease(ctx, len(r.Body))
 	if refusal != nil {
 		return refused(refusal)
 	}
-	rules := &hops{call: s, rec: rec, most: lease.bytes - int64(len(r.Body)) - headBytes}
+	rules := &hops{call: s, ctx: ctx, rec: rec, most: lease.bytes - int64(len(r.Body)) - headBytes}
 	req.Clean = s.clean
 	answer, err := s.gate.o.Fetch.Do(ctx, s.module.Name, rules, injection.Apply, req)
 	rec.Addr, rec.Sent, rec.Received, rec.Secrets = answer.Addr, answer.Sent, answer.Received, injection.Used()
 	lease.settle(answer.Sent + answer.Received)
 	if err != nil {
-		return s.refuse(rec, err)
+		return s.refuse(ctx, rec, err)
 	}
-	return s.answer(rec, answer)
+	return s.answer(ctx, rec, answer)
 }
 
 // hops decides about each hop of a request as the grant does, and holds it to the
 // rate of the rule and to what is left of a quota.
 type hops struct {
 	call *call
+	ctx  context.Context // of the request, for the log
 	rec  *Record
 	most int64 // bytes of an answer
 }
@@ -75,7 +76,7 @@ func (h *hops) HTTP(method string, u *url.URL) (capability.HTTPRule, *capability
 	h.rec.Host = u.Host
 	rule, refusal := h.call.granted.HTTP(method, u)
 	if refusal != nil {
-		h.call.tell(refusal)
+		h.call.tell(h.ctx, refusal)
 		return rule, refusal
 	}
 	if wait, ok := h.call.gate.rates.take(h.call.module.Name, rule); !ok {
@@ -94,7 +95,7 @@ func orDefault(maxResponse int64) int64 {
 }
 
 // refuse turns an error into what the guest is told. Its cause is for the log.
-func (s *call) refuse(rec *Record, err error) abi.Response {
+func (s *call) refuse(ctx context.Context, rec *Record, err error) abi.Response {
 	code, text := abi.Unavailable, "http_request: the operation failed"
 	var denied *capability.Refusal
 	var failed *fetch.Refused
@@ -108,13 +109,13 @@ func (s *call) refuse(rec *Record, err error) abi.Response {
 		code, text = denied.Code, denied.Text
 	}
 	if cause := errors.Unwrap(err); cause != nil {
-		s.gate.o.Logger.Debug("a request of a tool was refused or failed", "module", s.module.Name, "host", rec.Host, "error", s.clean(cause.Error()))
+		s.gate.o.Logger.DebugContext(ctx, "a request of a tool was refused or failed", "module", s.module.Name, "host", rec.Host, "error", s.clean(cause.Error()))
 	}
 	return abi.Refuse(code, s.clean(text))
 }
 
 // answer returns what the guest may see of an answer.
-func (s *call) answer(rec *Record, a fetch.Response) abi.Response {
+func (s *call) answer(ctx context.Context, rec *Record, a fetch.Response) abi.Response {
 	if len(rec.Secrets) > 0 {
 		if a.Status == http.StatusPartialContent {
 			return abi.Refuse(abi.Unavailable, "http_request: the server answers with a part, which nobody asked for: a value could be read in parts")
@@ -152,7 +153,7 @@ func (s *call) answer(rec *Record, a fetch.Response) abi.Response {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(out); err != nil {
-		return s.refuse(rec, err)
+		return s.refuse(ctx, rec, err)
 	}
 	return abi.Response{Body: bytes.TrimSuffix(b.Bytes(), []byte("\n"))}
 }
