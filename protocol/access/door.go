@@ -156,7 +156,7 @@ func (d *Door) turnAway(w http.ResponseWriter, r *http.Request, why error) {
 	w.Header().Set("WWW-Authenticate", c.String())
 	if wait, first := d.strikes.add(r.RemoteAddr); wait > 0 {
 		if first {
-			d.o.Logger.Warn("many wrong tokens came from one address", "from", sourceOf(r.RemoteAddr), "within", FailureWindow)
+			d.o.Logger.WarnContext(r.Context(), "many wrong tokens came from one address", "from", sourceOf(r.RemoteAddr), "within", FailureWindow)
 		}
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		d.refuse(w, r, "slowed", http.StatusTooManyRequests, "too many wrong tokens: wait before the next one")
@@ -183,10 +183,13 @@ func (d *Door) Need(scope string) func(http.Handler) http.Handler {
 // refuse tells the log no louder than debug: whoever asks could write it full.
 func (d *Door) refuse(w http.ResponseWriter, r *http.Request, why string, code int, text string) {
 	d.o.Refused(why)
-	d.o.Logger.Debug("request refused", "reason", text, "from", r.RemoteAddr, "host", abi.Cut(r.Host, 80),
+	d.o.Logger.DebugContext(r.Context(), "request refused", "reason", text, "from", r.RemoteAddr, "host", abi.Cut(r.Host, 80),
 		"origin", abi.Cut(strings.Join(r.Header["Origin"], ","), 80), "path", abi.Cut(r.URL.Path, 80))
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
+	if id := w.Header().Get("X-Request-Id"); id != "" {
+		text += " (request " + id + ")"
+	}
 	_, _ = io.WriteString(w, text+"\n") // the client may be gone
 }

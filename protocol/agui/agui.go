@@ -161,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		case http.ErrAbortHandler:
 		default:
-			s.o.Logger.Error("agui: panic", "panic", p, "stack", string(debug.Stack()))
+			s.o.Logger.ErrorContext(r.Context(), "agui: panic", "panic", p, "stack", string(debug.Stack()))
 		}
 		panic(http.ErrAbortHandler) // what is half written is cut off, not completed
 	}()

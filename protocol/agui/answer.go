@@ -16,7 +16,12 @@ type refusal struct {
 	// Field is the path of the member of the request that is wrong.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
+	// RequestID is the id of the request, if it got one before it came here.
+	RequestID string `json:"requestId,omitempty"`
 }
+
+// requestHeader is where an answer has the id of its request.
+const requestHeader = "X-Request-Id"
 
 // refusalOf returns the answer for an error, and whether a client is better served by
 // it than by a stream that fails.
@@ -64,6 +69,7 @@ func (s *Server) refuse(w http.ResponseWriter, answer *refusal) {
 	if answer.retry {
 		w.Header().Set("Retry-After", "5")
 	}
+	answer.RequestID = w.Header().Get(requestHeader)
 	s.answer(w, answer.status, map[string]*refusal{"error": answer})
 }
 

@@ -34,15 +34,17 @@ func isModern(version string) bool { return version >= firstModern }
 // and no error without a code leaves it.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (res sdk.Result, err error) {
+		ctx, request := s.within(ctx, req)
 		defer func() {
 			if p := recover(); p != nil {
-				s.logPanic(method, p)
+				s.logPanic(ctx, method, p)
 				res, err = nil, internalError("")
 			}
 			var coded *jsonrpc.Error
 			if err != nil && !errors.As(err, &coded) {
 				err = rpcError(codeInvalidRequest, abi.Cut(err.Error(), maxErrorText))
 			}
+			err = withRequest(err, request)
 		}()
 		if session, ok := req.GetSession().(*sdk.ServerSession); ok && session.ID() != "" {
 			// Over HTTP its own request may be gone by now.
@@ -75,6 +77,19 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// within returns the context of a message, and the id of its HTTP request, if it came with
+// one: what handles a message of a legacy session has that of its initialize.
+func (s *Server) within(ctx context.Context, req sdk.Request) (within context.Context, request string) {
+	extra := req.GetExtra()
+	if extra == nil || extra.Header == nil {
+		return ctx, ""
+	}
+	if s.o.Context != nil {
+		ctx = s.o.Context(ctx, extra.Header)
+	}
+	return ctx, extra.Header.Get(requestHeader)
 }
 
 // caller says who calls. Nothing in it comes from the peer but the id of the
@@ -122,7 +137,7 @@ func (s *Server) callTool(ctx context.Context, req *sdk.CallToolRequest) (sdk.Re
 	case s.life.Err() != nil:
 		return fail("the server is shutting down, the call was cancelled")
 	case !known:
-		s.o.Logger.Error("mcp: call failed", "call", caller.CallID, "tool", abi.Cut(req.Params.Name, maxShownName), "error", abi.Cut(err.Error(), maxErrorText))
+		s.o.Logger.ErrorContext(ctx, "mcp: call failed", "call", caller.CallID, "tool", abi.Cut(req.Params.Name, maxShownName), "error", abi.Cut(err.Error(), maxErrorText))
 		return nil, internalError(caller.CallID)
 	case text == "" && streamed:
 		// The HTTP status of this error can no longer be sent.
@@ -146,7 +161,7 @@ func arguments(req *sdk.CallToolRequest) json.RawMessage {
 func (s *Server) run(ctx context.Context, caller tool.Caller, call tool.Call) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.logPanic("call "+caller.CallID, p)
+			s.logPanic(ctx, "call "+caller.CallID, p)
 			res, err = tool.Result{}, errors.New("panic")
 		}
 	}()

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -65,6 +66,30 @@ const (
 // notFound answers for every tool a caller may not call (requirement S1-052).
 func notFound(name string) *jsonrpc.Error {
 	return rpcError(jsonrpc.CodeInvalidParams, tool.NotFound(abi.Cut(name, maxShownName)).Error())
+}
+
+// requestHeader is where an HTTP request and its answer have the id of the request, if who
+// stands before us gave it one.
+const requestHeader = "X-Request-Id"
+
+// requestData is what an error says of the request that it answers.
+type requestData struct {
+	RequestID string `json:"requestId"`
+}
+
+// withRequest adds the id of a request to an error that has no other data.
+func withRequest(err error, id string) error {
+	var coded *jsonrpc.Error
+	if id == "" || !errors.As(err, &coded) || coded.Data != nil {
+		return err
+	}
+	data, failed := json.Marshal(requestData{abi.Cut(id, maxID)})
+	if failed != nil {
+		return err
+	}
+	told := *coded
+	told.Data = data
+	return &told
 }
 
 func internalError(id string) *jsonrpc.Error {

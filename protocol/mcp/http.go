@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/hutch-run/hutch/protocol/abi"
 )
 
 const (
@@ -43,16 +45,20 @@ func (s *Server) newHandler() http.Handler {
 // ServeHTTP checks a request in the order in which a stranger learns least:
 // who sent it, what it claims to be, how big it is, what it says.
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer h.s.recovered("serve " + r.Method)
+	defer func() {
+		if p := recover(); p != nil {
+			h.s.logPanic(r.Context(), "serve "+r.Method, p)
+		}
+	}()
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold back a stream
 	r, ok := h.identified(r)
 	switch {
 	case !ok:
-		http.Error(w, "nobody was let in", http.StatusForbidden)
+		deny(w, "nobody was let in", http.StatusForbidden)
 	case h.s.Stopping():
-		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		deny(w, "shutting down", http.StatusServiceUnavailable)
 	case ambiguous(r.Header):
-		http.Error(w, "an MCP header was sent twice", http.StatusBadRequest)
+		deny(w, "an MCP header was sent twice", http.StatusBadRequest)
 	case r.Method == http.MethodPost:
 		h.post(w, r)
 	case isModern(r.Header.Get(versionHeader)):
@@ -96,19 +102,27 @@ func ambiguous(header http.Header) bool {
 	return false
 }
 
+// deny answers a line of text, with the id of the request if it has one.
+func deny(w http.ResponseWriter, text string, code int) {
+	if id := w.Header().Get(requestHeader); id != "" {
+		text += " (request " + abi.Cut(id, maxID) + ")"
+	}
+	http.Error(w, text, code)
+}
+
 func (h *endpoint) post(w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		http.Error(w, "Content-Type: allowed is application/json", http.StatusUnsupportedMediaType)
+		deny(w, "Content-Type: allowed is application/json", http.StatusUnsupportedMediaType)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		http.Error(w, "request body: at most 4 MiB", http.StatusRequestEntityTooLarge)
+		deny(w, "request body: at most 4 MiB", http.StatusRequestEntityTooLarge)
 		return
 	case err != nil: // the client is gone
-		http.Error(w, "request body: could not be read", http.StatusBadRequest)
+		deny(w, "request body: could not be read", http.StatusBadRequest)
 		return
 	}
 	m, refused := readMessage(body)
@@ -125,7 +139,7 @@ func (h *endpoint) post(w http.ResponseWriter, r *http.Request) {
 	case m.method == "tools/call":
 		// A call has ended before its answer is out: Shutdown waits for both.
 		if !h.s.enter() {
-			http.Error(w, "shutting down", http.StatusServiceUnavailable)
+			deny(w, "shutting down", http.StatusServiceUnavailable)
 			return
 		}
 		defer h.s.calls.Done()
@@ -180,7 +194,7 @@ func (h *endpoint) refuse(w http.ResponseWriter, m message, r *refusal, modern b
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if _, err := w.Write(r.answer(m.id)); err != nil {
+	if _, err := w.Write(r.answer(m.id, w.Header().Get(requestHeader))); err != nil {
 		h.s.o.Logger.Debug("mcp: answer", "error", err)
 	}
 }

@@ -12,12 +12,12 @@ import (
 // panicked and where, for whoever reads the log; nobody else is told.
 func (s *Server) recovered(doing string) {
 	if p := recover(); p != nil {
-		s.logPanic(doing, p)
+		s.logPanic(context.Background(), doing, p)
 	}
 }
 
-func (s *Server) logPanic(doing string, p any) {
-	s.o.Logger.Error("mcp: panic", "while", doing, "type", typeName(p), "stack", string(debug.Stack()))
+func (s *Server) logPanic(ctx context.Context, doing string, p any) {
+	s.o.Logger.ErrorContext(ctx, "mcp: panic", "while", doing, "type", typeName(p), "stack", string(debug.Stack()))
 }
 
 // typeName says what was thrown without its value, which could hold arguments.

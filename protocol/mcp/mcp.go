@@ -57,6 +57,9 @@ type Options struct {
 	// which host and from which origin, is checked before the server. Default: all
 	// that get here are "local", as is whoever holds a pipe.
 	Principal func(*http.Request) (principal string, ok bool)
+	// Context returns the context of a message from that of its connection and the header
+	// of the HTTP request that it came with. Default: that of its connection.
+	Context func(context.Context, http.Header) context.Context
 	// SessionTimeout ends a legacy MCP session over HTTP that had neither a
 	// request nor a stream for so long. Default 1 h.
 	SessionTimeout time.Duration

@@ -221,14 +221,16 @@ type levelParams struct {
 }
 
 // answer returns r as a JSON-RPC message, one line without its end. An id that
-// is not known is null (JSON-RPC 2.0, section 5); go-sdk would leave it out.
-func (r *refusal) answer(id json.RawMessage) []byte {
+// is not known is null (JSON-RPC 2.0, section 5); go-sdk would leave it out. request is
+// the id of the HTTP request, if it has one.
+func (r *refusal) answer(id json.RawMessage, request string) []byte {
 	var out struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   struct {
 			Code int64  `json:"code"`
 			Text string `json:"message"`
+			Data any    `json:"data,omitempty"`
 		} `json:"error"`
 	}
 	out.Version, out.ID = "2.0", id
@@ -236,6 +238,9 @@ func (r *refusal) answer(id json.RawMessage) []byte {
 		out.ID = json.RawMessage("null")
 	}
 	out.Error.Code, out.Error.Text = r.code, abi.Cut(r.text, maxErrorText)
+	if request != "" {
+		out.Error.Data = requestData{abi.Cut(request, maxID)}
+	}
 	b, err := json.Marshal(out)
 	if err != nil { // the id was checked and texts always marshal
 		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error"}}`)

@@ -76,7 +76,7 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, refused := readMessage(raw)
 		if refused != nil {
-			answer := refused.answer(m.id)
+			answer := refused.answer(m.id, "")
 			if err := rawjson.Check(answer, 4); err != nil || strings.ContainsRune(string(answer), '\n') {
 				t.Fatalf("answer %s: %v", answer, err)
 			}

@@ -226,7 +226,7 @@ func (h *endpoint) serveLegacy(w http.ResponseWriter, r *http.Request) {
 		done := h.s.sessions.acquire(id, principalOf(r.Context()))
 		if done == nil {
 			// 2025-11-25, Transports, Session Management: the client then begins anew.
-			http.Error(w, "session not found", http.StatusNotFound)
+			deny(w, "session not found", http.StatusNotFound)
 			return
 		}
 		defer done()

@@ -441,7 +441,7 @@ func (c *lines) write(text []byte) error {
 }
 
 func (c *lines) refuse(id json.RawMessage, r *refusal) {
-	if err := c.send(r.answer(id)); err != nil {
+	if err := c.send(r.answer(id, "")); err != nil {
 		c.s.o.Logger.Debug("mcp: answer a stdio client", "error", err)
 	}
 }
