@@ -25,7 +25,7 @@ func engine(ctx context.Context, r *report, s setup) error {
 		{Name: "its commits", Program: here, Value: found.get("Engine", "commits/text"), Unit: "commits", AtMost: 2},
 		{Name: "how long it waits for them, p50", Program: here, Value: ms("commits-p50"), Unit: "ms"},
 		{Name: "from the request to its first event, with a commit, p50", Program: sse, Value: ms("first-p50"), Unit: "ms", AtMost: 10},
-		{Name: "the same, p99", Program: sse, Value: ms("first-p99"), Unit: "ms", AtMost: 10},
+		{Name: "from the request to its first event, with a commit, p99", Program: sse, Value: ms("first-p99"), Unit: "ms", AtMost: 10},
 		{Name: "a turn with a tool in a worker, without its commits, p50", Program: here, Value: ms("tool-p50"), Unit: "ms"},
 		{Name: "the same over SSE, p50", Program: sse, Value: ms("sse-tool-p50"), Unit: "ms"},
 		{Name: "its commits, of a tool that only reads", Program: here, Value: found.get("Engine", "commits/tool"), Unit: "commits", AtMost: 3},
