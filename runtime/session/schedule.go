@@ -59,19 +59,19 @@ func (k *Keeper) admit(r *Run) (active bool, same *Run, err error) {
 	}
 	if err != nil {
 		k.withdraw(r)
+		delete(k.byID, r.key())
 	}
 	return false, nil, err
 }
 
-// withdraw takes a run that waits out, and reports whether it did wait. The caller has
-// the lock.
+// withdraw takes a run that waits out, and reports whether it did wait. It is found by its
+// id until it has ended: who asks for it meanwhile is told how. The caller has the lock.
 func (k *Keeper) withdraw(r *Run) bool {
 	i := slices.Index(k.waiting, r)
 	if i < 0 {
 		return false
 	}
 	k.waiting = slices.Delete(k.waiting, i, i+1)
-	delete(k.byID, r.key())
 	return true
 }
 
@@ -101,16 +101,19 @@ func (k *Keeper) dispatch(mine *Run) (active bool) {
 	return active
 }
 
-// free lets the next run take the place of an active one that has ended. It comes just
-// before the last event is sent: who has read that finds the thread free.
+// free forgets a run that has ended, and lets the next one take its place if it was
+// active. It comes just before the last event is sent: who has read that finds the thread
+// free.
 func (k *Keeper) free(r *Run) {
 	k.smu.Lock()
 	defer k.smu.Unlock()
+	if k.byID[r.key()] == r {
+		delete(k.byID, r.key())
+	}
 	if k.active[r.th] != r {
 		return
 	}
 	delete(k.active, r.th)
-	delete(k.byID, r.key())
 	if k.perAgent[r.in.Agent]--; k.perAgent[r.in.Agent] == 0 {
 		delete(k.perAgent, r.in.Agent)
 	}
@@ -123,9 +126,6 @@ func (k *Keeper) shut() []*Run {
 	defer k.smu.Unlock()
 	k.shutting = true
 	waiting := k.waiting
-	for _, r := range waiting {
-		delete(k.byID, r.key())
-	}
 	k.waiting = nil
 	return waiting
 }
