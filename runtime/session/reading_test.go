@@ -334,3 +334,21 @@ func TestListenersOfDoubtfulCommits(t *testing.T) {
 		eventtest.Conforms(t, true, events(items)...)
 	})
 }
+
+// A thread is bounded in bytes as well, whatever its messages are; a single turn that is
+// larger stays whole.
+func TestThreadsAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{Thread: session.Bounds{Bytes: 20_000}})
+		for i := range 30 {
+			turn(t, k, input(fmt.Sprint("r", i), user(fmt.Sprint("u", i), strings.Repeat("x", 1000))), says(fmt.Sprint("a", i), "hello"))
+			synctest.Wait()
+			if th, err := k.Thread(t.Context(), ann(), annsThread()); err != nil || th.Bytes > 20_000 || i > 20 && th.Bytes < 15_000 {
+				t.Fatalf("%d bytes after %d turns, %v", th.Bytes, i+1, err)
+			}
+		}
+		turn(t, k, input("large", user("large", strings.Repeat("x", 30_000))), says("end", "hello"))
+		synctest.Wait()
+		want(t, "one turn", strings.ReplaceAll(history(t, k, annsThread()), "x", ""), "large user \nend assistant hello")
+	})
+}

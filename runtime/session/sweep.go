@@ -67,22 +67,26 @@ func (th *live) trimTo(ctx context.Context, c Change) error {
 }
 
 // turnBehind is the number of the message before which enough goes, 0 if none needs to:
-// one of a user, so that a turn is not cut, or else one behind all others of the page.
+// one of a user, so that a turn is not cut. Where nothing that stays would be little
+// enough, the last turn stays alone, or, if there is more than the page, its last message.
 func turnBehind(page []Stored, messages, bytes int64, more bool) int64 {
 	if messages <= 0 && bytes <= 0 || len(page) < 2 {
 		return 0
 	}
+	var last int64
 	for i, s := range page {
-		if i > 0 && messages <= 0 && bytes <= 0 && s.Role == chat.User {
-			return s.Number
+		if i > 0 && s.Role == chat.User {
+			if last = s.Number; messages <= 0 && bytes <= 0 {
+				return last
+			}
 		}
 		messages--
 		bytes -= s.Bytes
 	}
-	if !more { // what is left is one turn
-		return 0
+	if more {
+		return page[len(page)-1].Number
 	}
-	return page[len(page)-1].Number
+	return last
 }
 
 func (th *live) trimEvents(ctx context.Context, bytes int64) error {
