@@ -223,3 +223,16 @@ func TestDebtsGoWithTheirThreads(t *testing.T) {
 		t.Errorf("%v, %d debts", err, k.Debts())
 	}
 }
+
+// Two keepers never have one store, but if they had: what one keeps the other sees before
+// it adds to it, as each change names the head that it was made for.
+func TestTheHeadIsAFence(t *testing.T) {
+	store := &sessiontest.Memory{}
+	one, two := opened(t, store, session.Options{}), opened(t, store, session.Options{})
+	turn(t, one, input("r1", user("u1", "hi")), says("a1", "one"))
+	turn(t, two, input("r2", user("u2", "hi")), says("a2", "two"))
+	turn(t, one, input("r3", user("u3", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+		want(t, "what the model sees", lines(r.Messages()), "u1 user hi\na1 assistant one\nu2 user hi\na2 assistant two\nu3 user hi")
+		return session.Outcome{}, nil
+	})
+}
