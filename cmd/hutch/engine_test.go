@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -261,5 +263,24 @@ func TestH_19_RunsOfAgentsAreBounded(t *testing.T) {
 	must(t, err)
 	if last, ok := events[len(events)-1].(event.RunError); !ok || last.Code != event.CodeTimeout {
 		t.Errorf("ended with %+v", events[len(events)-1])
+	}
+}
+
+// H18: a request of nobody gets nothing of an agent, whatever it asks for.
+func TestH18_NobodyReachesAgents(t *testing.T) {
+	e := testEngine(t, nil, twoAgents)
+	face := agui.New(e.opener(faceAGUI), agui.Options{})
+	for _, path := range []string{"POST /agui", "GET /agui/capabilities", "GET /agui/threads", "GET /agui/threads/t", "GET /agui/threads/t/events", "POST /agui/threads/t/cancel"} {
+		method, target, _ := strings.Cut(path, " ")
+		r := httptest.NewRequest(method, target, strings.NewReader(`{"threadId":"t","runId":"r","messages":[]}`))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		face.ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if _, err := e.kept.Thread(t.Context(), session.Principal{}, session.Ref{ID: "t"}); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("a thread of nobody: %v", err)
 	}
 }
