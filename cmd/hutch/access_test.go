@@ -199,7 +199,9 @@ func TestRevokedTokensOfAClient(t *testing.T) {
 	if stream.StatusCode != http.StatusOK {
 		t.Fatal(stream.Status)
 	}
-	must(t, s.app.keys.Revoke(t.Context(), "ci"))
+	other, _ := madeToken(t, "other", "bob")
+	must(t, s.app.keys.Add(t.Context(), other))
+	must(t, s.app.keys.Revoke(t.Context(), "ci", false))
 	if _, err := io.Copy(io.Discard, stream.Body); err != nil { // it ends, or this test does not
 		t.Log(err)
 	}
@@ -307,7 +309,8 @@ func TestTokensOverTheSocket(t *testing.T) {
 		{"good", tokensPath, token("a", as), 204, ""},
 		{"the same name", tokensPath, token("a", as), 409, "there is a token of that name"},
 		{"nobody's", revokedPath, []byte(`{"name":"b"}`), 404, "there is no token of that name"},
-		{"revoked", revokedPath, []byte(`{"name":"a"}`), 204, ""},
+		{"the last", revokedPath, []byte(`{"name":"a"}`), 409, "it is the last token"},
+		{"revoked", revokedPath, []byte(`{"name":"a","open":true}`), 204, ""},
 		{"again", revokedPath, []byte(`{"name":"a"}`), 404, "there is no token of that name"},
 		{"none", revokedPath, []byte(`[]`), 400, "the token cannot be read"},
 	} {
@@ -366,7 +369,7 @@ func TestWithoutTokensNoStrangers(t *testing.T) {
 	must(t, err)
 	must(t, l.Close())
 	// Closed for good: also if the token goes.
-	must(t, app.keys.Revoke(t.Context(), "ci"))
+	must(t, app.keys.Revoke(t.Context(), "ci", true))
 	fresh, err := access.OpenKeys(t.Context(), app.db, nil)
 	must(t, err)
 	app.keys = fresh

@@ -446,3 +446,56 @@ func TestC_28_SnapshotsForWhoMissedSomething(t *testing.T) {
 		}
 	}
 }
+
+// H-20: a serve that runs goes by the tokens there are: the first one cuts off what came in
+// without one, the last one goes only where somebody says so, and what it lets in then it
+// lets in after a restart too.
+func TestTokensOfAServeThatRuns(t *testing.T) {
+	dir, args := agentFolder(t)
+	p, url := serveAgents(t, dir, args)
+	tokens := func(want int, args ...string) string {
+		t.Helper()
+		p := prepared(t, dir, append([]string{"tokens"}, args...)...)
+		out, _ := p.Output() // the exit code says it
+		if got := p.ProcessState.ExitCode(); got != want {
+			t.Fatalf("tokens %v: %d, want %d", args, got, want)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	lets := func(token string, want int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/agui/threads", nil)
+		must(t, err)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := oneShot().Do(r)
+		must(t, err)
+		must(t, resp.Body.Close())
+		if resp.StatusCode != want {
+			t.Errorf("%.10s: %s, want %d", token, resp.Status, want)
+		}
+	}
+	lets("", http.StatusOK)
+	running := say(t, url, "t", "r", "slow", "")
+	running.until(t, "RUN_STARTED")
+	first := tokens(exitOK, "create", "first")
+	_, _ = io.Copy(io.Discard, running.body) // it ends, or this test does not
+	lets("", http.StatusUnauthorized)
+	lets(first, http.StatusOK)
+	tokens(exitFailed, "revoke", "first")
+	lets(first, http.StatusOK)
+	second := tokens(exitOK, "create", "second")
+	tokens(exitOK, "revoke", "first")
+	lets(first, http.StatusUnauthorized)
+	lets(second, http.StatusOK)
+	tokens(exitOK, "revoke", "second", "--open")
+	lets("", http.StatusOK)
+	tokens(exitOK, "create", "third")
+	lets("", http.StatusUnauthorized)
+	tokens(exitOK, "revoke", "third", "--open")
+	p.signal(t, syscall.SIGTERM)
+	p.exit(t)
+	_, url = serveAgents(t, dir, args)
+	lets("", http.StatusOK)
+}

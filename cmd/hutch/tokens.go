@@ -129,15 +129,20 @@ func tokensRevokeCommand(p program) *cli.Command {
 		Name:      "revoke",
 		Usage:     "take a token away",
 		UsageText: "hutch tokens revoke NAME [flags]",
-		Flags:     append(tokenFlags(), jsonFlag("what was revoked")),
-		Action:    func(c *cli.Context) error { return runTokensRevoke(c, p) },
-		Description: `It opens nothing any more, and requests that came with it are cut off. When the last one goes, a serve
-that runs goes on needing tokens until it is started again.
+		Flags: append(tokenFlags(), jsonFlag("what was revoked"), &cli.BoolFlag{Name: flagOpen,
+			Usage: "take the last token away too: whoever is on this machine needs none then"}),
+		Action: func(c *cli.Context) error { return runTokensRevoke(c, p) },
+		Description: `It opens nothing any more, and requests that came with it are cut off. The last one stays, unless --open
+says that no token is to be needed any more: then whoever is on this machine may call what serve serves, at
+once. To replace the last one, make another first.
 
 examples:
-  $ hutch tokens revoke alice`,
+  $ hutch tokens revoke alice
+  $ hutch tokens revoke alice --open`,
 	}
 }
+
+const flagOpen = "open"
 
 // revokedToken is what "hutch tokens revoke --json" prints.
 type revokedToken struct {
@@ -150,8 +155,9 @@ func runTokensRevoke(c *cli.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	alone := func(k *access.Keys) error { return k.Revoke(c.Context, name) }
-	if err := cfg.changeTokens(c.Context, revokedPath, revocation{name}, alone); err != nil {
+	open := c.Bool(flagOpen)
+	alone := func(k *access.Keys) error { return k.Revoke(c.Context, name, open) }
+	if err := cfg.changeTokens(c.Context, revokedPath, revocation{name, open}, alone); err != nil {
 		return tokenError(name, err)
 	}
 	if c.Bool(flagJSON) {
@@ -182,6 +188,9 @@ func tokenArgument(c *cli.Context, p program) (string, Config, error) {
 func tokenError(name string, err error) error {
 	if errors.Is(err, access.ErrUnknown) {
 		return hinted(fmt.Errorf("%s: %w", name, err), "hutch tokens list")
+	}
+	if errors.Is(err, access.ErrLast) {
+		return hinted(fmt.Errorf("%s: %w", name, err), "make another one first with \"hutch tokens create NAME\", or take it away all the same with --%s", flagOpen)
 	}
 	if errors.Is(err, access.ErrTaken) {
 		return hinted(fmt.Errorf("%s: %w", name, err), "choose another name, or take the one before away with \"hutch tokens revoke %s\"", name)

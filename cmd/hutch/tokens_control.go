@@ -24,6 +24,8 @@ const (
 // A revocation names the token that goes.
 type revocation struct {
 	Name string `json:"name"`
+	// Open: it may be the last one.
+	Open bool `json:"open,omitempty"`
 }
 
 // tellTokens answers at tokensPath, without hashes.
@@ -48,9 +50,12 @@ func (a *App) takeRevocation(w http.ResponseWriter, r *http.Request) {
 	if !readToken(w, r, &gone) {
 		return
 	}
-	err := a.keys.Revoke(context.WithoutCancel(r.Context()), gone.Name)
+	err := a.keys.Revoke(context.WithoutCancel(r.Context()), gone.Name, gone.Open)
 	if err == nil {
 		a.log.Info("token revoked", "name", gone.Name)
+		if !a.keys.Needed() {
+			a.log.Warn("the last token is gone: no token is needed any more where this machine alone reaches hutch")
+		}
 	}
 	answerToken(w, tokenError(gone.Name, err))
 }
@@ -72,6 +77,7 @@ var tokenErrors = []struct {
 }{
 	{access.ErrTaken, http.StatusConflict},
 	{access.ErrUnknown, http.StatusNotFound},
+	{access.ErrLast, http.StatusConflict},
 }
 
 func answerToken(w http.ResponseWriter, err error) {

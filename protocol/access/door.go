@@ -101,8 +101,8 @@ func (d *Door) Wrap(next http.Handler) http.Handler {
 func (d *Door) letIn(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	text, err := bearer(r.Header)
 	takeOff(r.Header)
-	if !d.Closed() {
-		d.pass(w, r, next, Anyone(), time.Time{}, d.keys.open)
+	if unneeded := d.keys.unneeded(); !d.o.Closed && unneeded.Err() == nil {
+		d.pass(w, r, next, Anyone(), time.Time{}, unneeded)
 		return
 	}
 	if r.URL.RawPath == "" && slices.Contains(d.public, r.URL.Path) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -82,10 +83,16 @@ func TestDoorIsClosedByAToken(t *testing.T) {
 	expect(t, ask(d, "GET /healthz"), 200, " ")
 	expect(t, ask(d, "POST /mcp", "Authorization: Bearer "+text, "Cookie: a=b", "Proxy-Authorization: x"), 200, "alice ci")
 	expect(t, ask(d, "GET /healthz", "Authorization: Bearer "+text), 200, " ")
-	if err := keys.Revoke(t.Context(), "ci"); err != nil {
+	other, _ := newToken(t, "other", "bob")
+	if err := errors.Join(keys.Add(t.Context(), other), keys.Revoke(t.Context(), "ci", false)); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, ask(d, "POST /mcp", "Authorization: Bearer "+text), 401, "the token is not known, or was revoked")
+	if err := keys.Revoke(t.Context(), "other", true); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, ask(d, "POST /mcp"), 200, "local ")
+	expect(t, ask(access.NewDoor(keys, access.Options{Closed: true}), "POST /mcp"), 401, none)
 	expect(t, ask(access.NewDoor(openKeys(t), access.Options{Closed: true}), "POST /mcp"), 401, none)
 }
 
@@ -267,7 +274,7 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 			})).ServeHTTP(httptest.NewRecorder(), r)
 		}
 		time.AfterFunc(2*time.Hour, func() {
-			if err := keys.Revoke(t.Context(), "lasting"); err != nil {
+			if err := keys.Revoke(t.Context(), "lasting", false); err != nil {
 				t.Error(err)
 			}
 		})
@@ -284,6 +291,10 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 func TestStreamsEndWithTheOpenDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := openKeys(t)
+		was, _ := newToken(t, "was", "alice") // a door that was opened again is as one that never was closed
+		if err := errors.Join(keys.Add(t.Context(), was), keys.Revoke(t.Context(), "was", true)); err != nil {
+			t.Fatal(err)
+		}
 		d := access.NewDoor(keys, access.Options{})
 		done := make(chan struct{})
 		r := httptest.NewRequest("GET", "/stream", nil)

@@ -34,7 +34,7 @@ type Keys struct {
 
 	mu   sync.RWMutex
 	byID map[string]key
-	// open ends when there is the first token since the keys were opened.
+	// open ends when there is the first token.
 	open  context.Context
 	close context.CancelFunc
 }
@@ -77,9 +77,15 @@ func (k *Keys) take(t Token) {
 	k.close()
 }
 
-// Needed reports whether there is a token, or was one: nothing opens a door again that was
-// closed, but a start without tokens. One that has expired counts.
-func (k *Keys) Needed() bool { return k.open.Err() != nil }
+// Needed reports whether there is a token. One that has expired counts.
+func (k *Keys) Needed() bool { return k.unneeded().Err() != nil }
+
+// unneeded ends when a token is needed.
+func (k *Keys) unneeded() context.Context {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.open
+}
 
 // Len returns how many tokens there are.
 func (k *Keys) Len() int {
@@ -120,10 +126,15 @@ func (k *Keys) Add(ctx context.Context, t Token) error {
 }
 
 // Revoke forgets the token of that name, and ends the requests that came with it. One that
-// the store has forgotten already, as when it failed behind that, is forgotten here too.
-func (k *Keys) Revoke(ctx context.Context, name string) error {
+// the store has forgotten already, as when it failed behind that, is forgotten here too. The
+// last one is revoked with open alone, which lets everybody in again that a door without
+// tokens does: else [ErrLast] is returned, and it stays.
+func (k *Keys) Revoke(ctx context.Context, name string, open bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
+	if all := k.List(); !open && len(all) == 1 && all[0].Name == name {
+		return ErrLast
+	}
 	was, err := k.store.RevokeToken(ctx, name)
 	if err != nil {
 		return err
@@ -139,6 +150,9 @@ func (k *Keys) Revoke(ctx context.Context, name string) error {
 	}
 	if !was {
 		return ErrUnknown
+	}
+	if len(k.byID) == 0 {
+		k.open, k.close = context.WithCancel(context.Background())
 	}
 	return nil
 }

@@ -29,6 +29,8 @@ var (
 	ErrTaken = errors.New("there is a token of that name")
 	// ErrUnknown says that there is no token of that name.
 	ErrUnknown = errors.New("there is no token of that name")
+	// ErrLast says that without the token none would be needed any more.
+	ErrLast = errors.New("it is the last token, and without one whoever is on this machine is let in")
 	// ErrFull says that there are as many tokens as there may be.
 	ErrFull = errors.New("there are as many tokens as there may be")
 )

@@ -129,14 +129,21 @@ func TestKeys(t *testing.T) {
 	if all := k.List(); len(all) != 1 || all[0].Principal != "alice" || all[0].Hash != nil {
 		t.Errorf("%v", all)
 	}
-	if err := k.Revoke(t.Context(), "other"); !errors.Is(err, access.ErrUnknown) {
+	if err := k.Revoke(t.Context(), "other", false); !errors.Is(err, access.ErrUnknown) {
 		t.Error(err)
 	}
-	if err := k.Revoke(t.Context(), "ci"); err != nil || k.Len() != 0 {
-		t.Error(err)
+	if err := k.Revoke(t.Context(), "ci", false); !errors.Is(err, access.ErrLast) || k.Len() != 1 || !k.Needed() {
+		t.Errorf("the last token: %v", err)
 	}
-	if !k.Needed() {
-		t.Error("the last token took the door with it")
+	more, _ := newToken(t, "more", "bob")
+	if err := errors.Join(k.Add(t.Context(), more), k.Revoke(t.Context(), "ci", false)); err != nil || !k.Needed() {
+		t.Errorf("one of two: %v", err)
+	}
+	if err := k.Revoke(t.Context(), "more", true); err != nil || k.Len() != 0 || k.Needed() {
+		t.Errorf("the last token, on purpose: %v", err)
+	}
+	if err := k.Add(t.Context(), tok); err != nil || !k.Needed() {
+		t.Errorf("the first token again: %v", err)
 	}
 }
 
@@ -158,7 +165,7 @@ func TestKeysWithoutAStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.fail = broken
-	if err := k.Revoke(t.Context(), "ci"); !errors.Is(err, broken) || k.Len() != 1 {
+	if err := k.Revoke(t.Context(), "ci", true); !errors.Is(err, broken) || k.Len() != 1 {
 		t.Errorf("%v", err)
 	}
 	if _, err := access.OpenKeys(t.Context(), m, nil); !errors.Is(err, broken) {
