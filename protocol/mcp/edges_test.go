@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -333,51 +334,54 @@ func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
 	})
 }
 
-// Older clients cannot read an output that is no object.
-func TestOutputsThatAreNoObject(t *testing.T) {
+// C-19: older clients take an output that is no object wrapped into one, and the schema of
+// it that way too, where it can be said.
+func TestC_19_OutputsThatAreNoObject(t *testing.T) {
+	const list = `{"type":"array","items":{}}`
 	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
 		ctx := within(t)
 		f := newFakeTools()
-		f.specs = named("list")
-		f.specs[0].OutputSchema = json.RawMessage(`{"type":"array","items":{}}`)
+		f.specs = named("list", "union", "refers", "object", "silent")
+		for i, schema := range []string{list, `{"type":["array","object"]}`, `{"type":"array","items":{"$ref":"#/$defs/x"},"$defs":{"x":{}}}`, `{"type":"object"}`} {
+			f.specs[i].OutputSchema = json.RawMessage(schema)
+		}
 		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) {
-			return tool.Result{Structured: json.RawMessage(`[1]`), IsError: c.Name == "error"}, nil
+			structured := map[string]string{"object": `{"a":1}`, "silent": `"x"`}[c.Name]
+			return tool.Result{Structured: json.RawMessage(cmp.Or(structured, "[1]")), IsError: c.Name == "error"}, nil
 		}
 		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
-		list, err := c.ListTools(ctx, nil)
+		found, err := c.ListTools(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := list.Tools[0].OutputSchema != nil; got != isModern(version) {
-			t.Errorf("output schema listed: %v", got)
-		}
-		res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "list"})
-		if err != nil || (res.StructuredContent != nil) != isModern(version) || text(t, res) != "[1]" {
-			t.Errorf("got %+v, %v", res, err)
-		}
-		if res, err = c.CallTool(ctx, &sdk.CallToolParams{Name: "error"}); err != nil || !res.IsError || res.StructuredContent != nil {
-			t.Errorf("an error with %+v, %v", res, err)
-		}
-	})
-}
-
-func TestResultsThatAreNoJSON(t *testing.T) {
-	eachWay(t, func(t *testing.T, version string, connect func(*testing.T, *Server) sdk.Transport) {
-		ctx := within(t)
-		bad := json.RawMessage("{\"a\":\"\xff\"}")
-		results := map[string]tool.Result{
-			"structured": {Structured: json.RawMessage(`{`)}, "meta": {Meta: bad}, "deep": {Structured: json.RawMessage(strings.Repeat("[", 65) + strings.Repeat("]", 65))},
-			"resource": {Content: []tool.Content{{Type: "resource", Resource: bad}}}, "annotations": {Content: []tool.Content{{Type: "text", Annotations: bad}}},
-			"content meta": {Content: []tool.Content{{Type: "text", Meta: bad}}},
-		}
-		f := newFakeTools()
-		f.call = func(_ context.Context, _ tool.Caller, c tool.Call) (tool.Result, error) { return results[c.Name], nil }
-		c := newClient(ctx, t, connect(t, newServer(t, f, Options{})), version, nil)
-		for name := range results {
-			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
-			if err != nil || !res.IsError || !strings.HasPrefix(text(t, res), "tool failed: its result holds what is no JSON") {
-				t.Errorf("%s: got %+v, %v", name, res, err)
+		for _, listed := range found.Tools {
+			schema, err := json.Marshal(listed.OutputSchema)
+			want := map[string]string{"list": `{"properties":{"result":{"items":{},"type":"array"}},"required":["result"],"type":"object"}`, "object": `{"type":"object"}`}[listed.Name]
+			if !isModern(version) && (err != nil || string(schema) != cmp.Or(want, "null")) {
+				t.Errorf("%s: the schema is %s, %v", listed.Name, schema, err)
 			}
+			if isModern(version) && (listed.OutputSchema == nil) != (listed.Name == "silent") {
+				t.Errorf("%s: the schema is %s", listed.Name, schema)
+			}
+		}
+		for name, want := range map[string][2]string{
+			"list": {`{"result":[1]}`, "[1]"}, "union": {`{"result":[1]}`, "[1]"}, "refers": {`{"result":[1]}`, "[1]"}, "object": {`{"a":1}`, `{"a":1}`}, "silent": {`{"result":"x"}`, `"x"`},
+		} {
+			res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			structured, err := json.Marshal(res.StructuredContent)
+			wanted := want[0]
+			if isModern(version) {
+				wanted = want[1]
+			}
+			if err != nil || string(structured) != wanted || text(t, res) != want[1] {
+				t.Errorf("%s: got %s beside %s, %v", name, structured, text(t, res), err)
+			}
+		}
+		if res, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "error"}); err != nil || !res.IsError || res.StructuredContent != nil {
+			t.Errorf("an error with %+v, %v", res, err)
 		}
 	})
 }

@@ -1,11 +1,13 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,8 +143,9 @@ func (s *Server) listTools(ctx context.Context, req *sdk.ListToolsRequest) (sdk.
 	return list, nil
 }
 
-// forEra leaves out an output schema for which an older client would reject
-// the whole list.
+// forEra says an output schema so that an older client, which rejects the whole list for
+// one that is no object's, can use it: what is certain to be no object is wrapped, as
+// results are, and what might be one has no schema.
 func forEra(t *sdk.Tool, modern bool) *sdk.Tool {
 	raw, ok := t.OutputSchema.(json.RawMessage)
 	if modern || !ok {
@@ -156,7 +159,26 @@ func forEra(t *sdk.Tool, modern bool) *sdk.Tool {
 	}
 	old := *t
 	old.OutputSchema = nil
+	if schema := wrappedSchema(raw, root.Type); schema != nil {
+		old.OutputSchema = schema
+	}
 	return &old
+}
+
+// wrappedSchema is the schema of what fits raw once it was [wrapped], or nil: references
+// count from the root of a schema, and would lead elsewhere.
+func wrappedSchema(raw, kind json.RawMessage) json.RawMessage {
+	switch string(kind) {
+	case `"array"`, `"string"`, `"number"`, `"integer"`, `"boolean"`, `"null"`:
+	default:
+		return nil
+	}
+	for _, word := range []string{`"$ref"`, `"$dynamicRef"`, `"$recursiveRef"`, `"$id"`, `"$schema"`} {
+		if bytes.Contains(raw, []byte(word)) {
+			return nil
+		}
+	}
+	return slices.Concat([]byte(`{"type":"object","properties":{"result":`), raw, []byte(`},"required":["result"]}`))
 }
 
 // changed is what Tools calls.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,14 +57,19 @@ func newResult(r tool.Result, modern bool) *callResult {
 	}
 	// Clients check structuredContent against the schema even on errors.
 	if len(r.Structured) > 0 && !r.IsError {
-		if modern || isObject(r.Structured) {
-			out.Structured = r.Structured
+		if out.Structured = r.Structured; !modern && !isObject(r.Structured) {
+			out.Structured = wrapped(r.Structured)
 		}
 		if !text {
 			out.Content = append(out.Content, textBlock{"text", string(r.Structured), nil, nil})
 		}
 	}
 	return out
+}
+
+// wrapped is a value that is no object as older clients take it. See [wrappedSchema].
+func wrapped(value json.RawMessage) json.RawMessage {
+	return slices.Concat([]byte(`{"result":`), value, []byte("}"))
 }
 
 // publicMeta returns _meta without what only a server may say: keys under a
