@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -175,6 +176,31 @@ func TestRealClientsWithTokens(t *testing.T) {
 				t.Errorf("%s %s: %v\n%s", generation, c.path, err, out)
 			}
 		}
+	}
+}
+
+// What a hutch that runs knows of a token's use is listed.
+func TestTokensThatWereUsed(t *testing.T) {
+	dir, args := agentFolder(t)
+	_, url := serveAgents(t, dir, args)
+	made, err := prepared(t, dir, "tokens", "create", "page").Output()
+	must(t, err)
+	list := func() string {
+		out, err := prepared(t, dir, "tokens", "list").Output()
+		must(t, err)
+		return string(out)
+	}
+	if got := list(); !regexp.MustCompile(`no end +-  hutch_`).MatchString(got) {
+		t.Errorf("before: %s", got)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/agui/capabilities", nil)
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(made)))
+	resp, err := oneShot().Do(req)
+	must(t, err)
+	must(t, resp.Body.Close())
+	if got := list(); resp.StatusCode != http.StatusOK || !regexp.MustCompile(`no end +used \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  hutch_`).MatchString(got) {
+		t.Errorf("%s, after: %s", resp.Status, got)
 	}
 }
 

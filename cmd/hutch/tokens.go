@@ -40,11 +40,12 @@ func tokenFlags() []cli.Flag { return someFlags(flagState, flagConfig) }
 func tokensListCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "list",
-		Usage:     "list tokens: name, principal, scopes, when they were made and until when they are good",
+		Usage:     "list tokens: name, principal, scopes, when they were made and used, and until when they are good",
 		UsageText: "hutch tokens list [flags]",
 		Flags:     append(tokenFlags(), jsonFlag("the list")),
 		Action:    func(c *cli.Context) error { return runTokensList(c, p) },
-		Description: `What comes last is how the token begins. The rest of it is kept nowhere.
+		Description: `What comes last is how the token begins. The rest of it is kept nowhere. When a token was last used
+is told by a hutch that runs, since it was started.
 
 examples:
   $ hutch tokens list
@@ -53,7 +54,7 @@ examples:
 }
 
 // listedToken is one element of "hutch tokens list --json". Expires is left out of one
-// that is good for ever.
+// that is good for ever, Used of one that was not used since the hutch that runs was started.
 type listedToken struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id"`
@@ -62,6 +63,7 @@ type listedToken struct {
 	Created   time.Time `json:"created"`
 	Expires   time.Time `json:"expires,omitzero"`
 	Expired   bool      `json:"expired"`
+	Used      time.Time `json:"used,omitzero"`
 }
 
 func listed(t access.Token) listedToken {
@@ -69,7 +71,7 @@ func listed(t access.Token) listedToken {
 	if scopes == nil {
 		scopes = []string{}
 	}
-	return listedToken{t.Name, t.ID, t.Principal, scopes, t.Created, t.Expires, !t.Expires.IsZero() && !time.Now().Before(t.Expires)}
+	return listedToken{t.Name, t.ID, t.Principal, scopes, t.Created, t.Expires, !t.Expires.IsZero() && !time.Now().Before(t.Expires), t.Used}
 }
 
 func runTokensList(c *cli.Context, p program) error {
@@ -115,7 +117,11 @@ func printTokens(w io.Writer, rows []listedToken) error {
 		if scopes == "" {
 			scopes = "no scopes"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\thutch_%s_...\n", r.Name, r.Principal, scopes, r.Created.Local().Format(time.DateTime), until, r.ID)
+		used := "-"
+		if !r.Used.IsZero() {
+			used = "used " + r.Used.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\thutch_%s_...\n", r.Name, r.Principal, scopes, r.Created.Local().Format(time.DateTime), until, used, r.ID)
 	}
 	if err := table.Flush(); err != nil {
 		return err

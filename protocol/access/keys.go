@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,6 +45,7 @@ type key struct {
 	Token
 	gone context.Context
 	end  context.CancelFunc
+	used *atomic.Int64 // when it last did, in milliseconds; 0 is never
 }
 
 // OpenKeys reads what is kept. A nil clock is [time.Now].
@@ -73,7 +75,7 @@ func (k *Keys) take(t Token) {
 	gone, end := context.WithCancel(context.Background())
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.byID[t.ID] = key{t, gone, end}
+	k.byID[t.ID] = key{t, gone, end, new(atomic.Int64)}
 	k.close()
 }
 
@@ -94,13 +96,17 @@ func (k *Keys) Len() int {
 	return len(k.byID)
 }
 
-// List returns all tokens, ordered by name, without their hashes.
+// List returns all tokens, ordered by name, without their hashes and with when they were
+// used.
 func (k *Keys) List() []Token {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	all := make([]Token, 0, len(k.byID))
 	for _, e := range k.byID {
-		e.Hash = nil
+		e.Hash, e.Used = nil, time.Time{}
+		if used := e.used.Load(); used != 0 {
+			e.Used = time.UnixMilli(used)
+		}
 		all = append(all, e.Token)
 	}
 	slices.SortFunc(all, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
@@ -183,8 +189,10 @@ func (k *Keys) find(text string) (key, error) {
 	if subtle.ConstantTimeCompare(e.Hash, hash) != 1 || !known {
 		return key{}, errUnknown
 	}
-	if !e.Expires.IsZero() && !k.now().Before(e.Expires) {
+	now := k.now()
+	if !e.Expires.IsZero() && !now.Before(e.Expires) {
 		return key{}, errExpired
 	}
+	e.used.Store(now.UnixMilli())
 	return e, nil
 }

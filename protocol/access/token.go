@@ -52,6 +52,9 @@ type Token struct {
 	// never. Both to the millisecond.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
+	// Used is when it last opened the door, since the [Keys] that tell it were opened: it is
+	// not kept.
+	Used time.Time `json:"used,omitzero"`
 }
 
 // New makes a token and its text, which is kept nowhere. Scopes may come in any order, and

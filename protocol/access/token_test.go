@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/access"
@@ -145,6 +146,39 @@ func TestKeys(t *testing.T) {
 	if err := k.Add(t.Context(), tok); err != nil || !k.Needed() {
 		t.Errorf("the first token again: %v", err)
 	}
+}
+
+// A token is used when it opens the door, and not when it fails to.
+func TestWhenTokensWereUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tok, text := newToken(t, "ci", "alice")
+		tok.Created, tok.Used = time.Now(), time.Now() // nobody else says when
+		tok.Expires = tok.Created.Add(2 * time.Hour)
+		keys, err := access.OpenKeys(t.Context(), &memory{all: []access.Token{tok}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := access.NewDoor(keys, access.Options{})
+		used := func() time.Time { return keys.List()[0].Used }
+		ask(d, "POST /mcp", "Authorization: Bearer "+text[:len(text)-1]+"_")
+		ask(d, "POST /mcp", "Authorization: Bearer "+text[:15]+strings.Repeat("a", 26))
+		if !used().IsZero() {
+			t.Errorf("used %v, and it was not", used())
+		}
+		var last time.Time
+		for range 2 {
+			time.Sleep(50 * time.Minute)
+			last = time.Now()
+			expect(t, ask(d, "POST /mcp", "Authorization: Bearer "+text), 200, "alice ci")
+			if !used().Equal(last) {
+				t.Errorf("used %v, want %v", used(), last)
+			}
+		}
+		time.Sleep(time.Hour)
+		if code := ask(d, "POST /mcp", "Authorization: Bearer "+text).Code; code != 401 || !used().Equal(last) {
+			t.Errorf("%d, and one that has expired was used %v", code, used())
+		}
+	})
 }
 
 // What could not be kept opens nothing, and what could not be revoked still does.
