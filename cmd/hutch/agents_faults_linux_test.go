@@ -18,8 +18,8 @@ import (
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 )
 
-// asks sends a request and returns the status and the answer.
-func asks(t *testing.T, method, url, body string) (int, string) {
+// requested sends a request and returns the status and the answer.
+func requested(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	must(t, err)
@@ -68,7 +68,7 @@ func TestE3_01_E3_03_E3_04_ScenariosConform(t *testing.T) {
 		{"hello", "RUN_FINISHED"}, {"greet", "RUN_FINISHED"}, {"wipe", "RUN_FINISHED"}, {"broken", "RUN_ERROR"}, {"confirm", "RUN_FINISHED"}, {"both", "RUN_FINISHED"},
 	} {
 		thread := "t-" + c.text
-		_, stream := asks(t, http.MethodPost, url+"/agui", runBody(thread, "r1", userSays("m1", c.text), confirm))
+		_, stream := requested(t, http.MethodPost, url+"/agui", runBody(thread, "r1", userSays("m1", c.text), confirm))
 		events := conforming(t, stream)
 		if last := events[len(events)-1]; string(last.Type()) != c.ends {
 			t.Errorf("%s ended with %v", c.text, last)
@@ -78,7 +78,7 @@ func TestE3_01_E3_03_E3_04_ScenariosConform(t *testing.T) {
 			t.Fatalf("%s: handed back are %v", c.text, pending)
 		}
 		var kept struct{ Messages []json.RawMessage }
-		_, text := asks(t, http.MethodGet, url+"/agui/threads/"+thread, "")
+		_, text := requested(t, http.MethodGet, url+"/agui/threads/"+thread, "")
 		must(t, json.Unmarshal([]byte(text), &kept))
 		for _, e := range events { // what was streamed is what is kept, by its id
 			if start, ok := e.(event.TextMessageStart); ok && !strings.Contains(text, `"`+start.MessageID+`"`) {
@@ -91,12 +91,12 @@ func TestE3_01_E3_03_E3_04_ScenariosConform(t *testing.T) {
 		} else {
 			all += "," + userSays("m2", "hello")
 		}
-		_, stream = asks(t, http.MethodPost, url+"/agui", runBody(thread, "r2", all, confirm))
+		_, stream = requested(t, http.MethodPost, url+"/agui", runBody(thread, "r2", all, confirm))
 		again := conforming(t, stream)
 		if last := again[len(again)-1]; last.Type() != event.TypeRunFinished {
 			t.Errorf("%s, gone on with: ended with %v", c.text, last)
 		}
-		_, text = asks(t, http.MethodGet, url+"/agui/threads/"+thread, "")
+		_, text = requested(t, http.MethodGet, url+"/agui/threads/"+thread, "")
 		var now keptThread
 		must(t, json.Unmarshal([]byte(text), &now))
 		now.isWhole(t, c.text)
@@ -153,7 +153,7 @@ func TestE3_11_ToolsThatFailInARun(t *testing.T) {
 			if agent == "hasty" && name != "endless" {
 				continue
 			}
-			_, stream := asks(t, http.MethodPost, url+"/agents/"+agent+"/agui", runBody(agent+name, "r", userSays("m", name), ""))
+			_, stream := requested(t, http.MethodPost, url+"/agents/"+agent+"/agui", runBody(agent+name, "r", userSays("m", name), ""))
 			events := conforming(t, stream)
 			result := ""
 			for _, e := range events {
@@ -219,7 +219,7 @@ func TestH14_H20_WrongRequestsToAgents(t *testing.T) {
 		t.Fatalf("only %d requests", len(requests))
 	}
 	for _, r := range requests {
-		code, text := asks(t, r[0], url+r[1], r[2])
+		code, text := requested(t, r[0], url+r[1], r[2])
 		name := fmt.Sprintf("%s %.80s %.80s", r[0], r[1], r[2])
 		ended := strings.Contains(text, "RUN_ERROR") || strings.Contains(text, "RUN_FINISHED")
 		if code >= 500 || code < 400 && !ended && !strings.Contains(text, `"threads":[`) {

@@ -206,10 +206,10 @@ func TestKeysWithoutAStore(t *testing.T) {
 		t.Error(err)
 	}
 	m.fail = nil // the store has forgotten the token by now, and the door must too
-	if err := k.Revoke(t.Context(), "ci"); err != nil || k.Len() != 0 {
+	if err := k.Revoke(t.Context(), "ci", true); err != nil || k.Len() != 0 {
 		t.Errorf("revoked again: %v, %d are left", err, k.Len())
 	}
-	if err := k.Revoke(t.Context(), "ci"); !errors.Is(err, access.ErrUnknown) {
+	if err := k.Revoke(t.Context(), "ci", true); !errors.Is(err, access.ErrUnknown) {
 		t.Errorf("revoked a third time: %v", err)
 	}
 }
