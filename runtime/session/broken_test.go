@@ -179,7 +179,7 @@ func TestBrokenBehindTheEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer all.Close()
-			next(t, all, 3)
+			next(t, all, 5)
 			store.set(func(h *hooked) {
 				h.messages = func(q session.MessageQuery) error {
 					if !q.Last {

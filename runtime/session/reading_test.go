@@ -352,3 +352,73 @@ func TestThreadsAreBoundedInBytes(t *testing.T) {
 		want(t, "one turn", strings.ReplaceAll(history(t, k, annsThread()), "x", ""), "large user \nend assistant hello")
 	})
 }
+
+// twice has a run come and end while another one of its id looks for it.
+type twice struct {
+	sessiontest.Memory
+	between func()
+}
+
+func (s *twice) ThreadRuns(ctx context.Context, ref session.Ref, id string, limit int) ([]session.Record, error) {
+	all, err := s.Memory.ThreadRuns(ctx, ref, id, limit)
+	if do := s.between; do != nil {
+		s.between = nil
+		do()
+	}
+	return all, err
+}
+
+// A run that was looked for in vain, and has come and ended by the time it is to begin, is
+// not run again: its events are given, or another input is refused.
+func TestRunsThatCameBetween(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &twice{}
+			k := opened(t, store, session.Options{})
+			first, second := input("r", user("u", "hi")), input("r", user("u", "hi"))
+			if !same {
+				second = input("r", user("v", "other"))
+			}
+			store.between = func() { turn(t, k, first, says("a", "hello")) }
+			s, err := k.Submit(t.Context(), ann(), second, func(context.Context, *session.Run) (session.Outcome, error) {
+				t.Error("run again")
+				return session.Outcome{}, nil
+			})
+			if !same {
+				if !errors.Is(err, session.ErrDuplicateRun) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			want(t, "told", told(rest(t, s)), "RUN_STARTED a=hello RUN_FINISHED")
+			want(t, "the next", told(turn(t, k, input("r2"), idle)), "RUN_STARTED RUN_FINISHED")
+		})
+	}
+}
+
+// What is wrong with an input that waited is said when its turn has come.
+func TestInputsThatDoNotFitLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := opened(t, &sessiontest.Memory{}, session.Options{})
+		g := newGate()
+		first := submit(t, k, input("first", user("u", "hi")), g.run)
+		synctest.Wait()
+		in := input("r", user("u", "hi"), assistant("x", "made up"))
+		in.Mode = session.Replace
+		s := submit(t, k, in, idle)
+		close(g.open)
+		rest(t, first)
+		items := rest(t, s)
+		e, ok := items[len(items)-1].Event.(event.RunError)
+		if !ok || e.Code != session.CodeInvalid || !strings.Contains(e.Message, `messages[1], id "x"`) {
+			t.Errorf("%s", shown(items))
+		}
+		if r := waitEnded(t, k, "r"); r.Status != session.Failed || r.Code != session.CodeInvalid {
+			t.Errorf("%+v", r)
+		}
+	})
+}
