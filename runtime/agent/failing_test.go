@@ -60,8 +60,8 @@ func (f *failingTurn) Commit(ctx context.Context, jobs ...event.Job) error {
 // or carried out behind it. A tool that changes something is not called before the turn has
 // kept that it will be.
 func TestTurnsThatTakeNoMore(t *testing.T) {
-	question := func(id, tool string) event.Interrupt {
-		return event.Interrupt{ID: id, Reason: "tool_call", ToolCallID: "c" + id, Metadata: json.RawMessage(`{"tool":"` + tool + `","arguments":"{}","message":"m"}`)}
+	question := func(id, name string) event.Interrupt {
+		return event.Interrupt{ID: id, Reason: "tool_call", ToolCallID: "c" + id, Metadata: json.RawMessage(`{"tool":"` + name + `","arguments":"{}","message":"m"}`)}
 	}
 	in := agent.Input{
 		Functions: []event.Tool{{Name: "a b"}}, State: json.RawMessage(`{"n":1}`),

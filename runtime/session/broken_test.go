@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,17 +250,18 @@ func TestTrimmedIsNotShown(t *testing.T) {
 // The sweeper goes on after a panic.
 func TestTheSweeperGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, times := &hooked{}, 0
+		store := &hooked{}
+		var times atomic.Int64
 		store.swept = func() {
-			if times++; times == 1 {
+			if times.Add(1) == 1 {
 				panic("own")
 			}
 		}
 		k := opened(t, store, session.Options{SweepEvery: time.Hour, KeepThreads: 2 * time.Hour})
 		turn(t, k, input("r", user("u", "hi")), idle)
 		time.Sleep(5 * time.Hour)
-		if _, err := k.Thread(t.Context(), ann(), annsThread()); !errors.Is(err, session.ErrNotFound) || times < 4 {
-			t.Errorf("swept %d times, %v", times, err)
+		if _, err := k.Thread(t.Context(), ann(), annsThread()); !errors.Is(err, session.ErrNotFound) || times.Load() < 4 {
+			t.Errorf("swept %d times, %v", times.Load(), err)
 		}
 	})
 }
