@@ -62,7 +62,7 @@ func TestChatOutlivesOwners(t *testing.T) {
 	types("hello")
 	shows("Hello.")
 	shows("> ")
-	serve, url := serveAgents(t, dir, args)
+	serve, _ = serveAgents(t, dir, args)
 	waiting()
 	serve.signal(t, syscall.SIGTERM)
 	shows("hutch: error: ")
@@ -70,7 +70,7 @@ func TestChatOutlivesOwners(t *testing.T) {
 		t.Error(got)
 	}
 	hello()
-	serve, url = serveAgents(t, dir, args)
+	serve, url := serveAgents(t, dir, args)
 	resp, err := oneShot().Get(url + "/agui/threads/c")
 	must(t, err)
 	text, err := io.ReadAll(resp.Body)

@@ -470,7 +470,7 @@ func (v *victim) check(k killing, u *turn) (cut bool) {
 	case u.last == "RUN_FINISHED" && found.last != "RUN_FINISHED":
 		v.t.Errorf("%s: a run that had ended well ends with %q", k.phase, end)
 	}
-	if said := kept.times("m-" + u.run); said != 1 && !(found.refused && said == 0) {
+	if said := kept.times("m-" + u.run); said != 1 && (said != 0 || !found.refused) {
 		v.t.Errorf("%s: the message of run %s is there %d times", k.phase, u.run, said)
 	}
 	for id, content := range u.results {
