@@ -28,8 +28,8 @@ func (a *App) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
-		if url, ok := hutchServes(ctx, cfg.Addr); ok {
-			err = fmt.Errorf("hutch already serves at %s/mcp", url)
+		if at, ok := hutchServes(ctx, cfg.Addr); ok {
+			err = fmt.Errorf("hutch already serves at %s/mcp", at)
 		}
 		return nil, hinted(err, "stop what listens there, or use another address with --addr HOST:PORT")
 	}
