@@ -222,7 +222,7 @@ func TestH14_H20_WrongRequestsToAgents(t *testing.T) {
 		code, text := requested(t, r[0], url+r[1], r[2])
 		name := fmt.Sprintf("%s %.80s %.80s", r[0], r[1], r[2])
 		ended := strings.Contains(text, "RUN_ERROR") || strings.Contains(text, "RUN_FINISHED")
-		if code >= 500 || code < 400 && !ended && !strings.Contains(text, `"threads":[`) {
+		if code >= 500 || code < 400 && !ended && !strings.Contains(r[1], "?after=eyJv") { // a cursor that could be one, as it begins with {"o
 			t.Errorf("%s: %d %.300s", name, code, text)
 		}
 		said := strings.ToLower(strings.NewReplacer(r[1], "", "/agui", "", "application/json", "").Replace(text))
