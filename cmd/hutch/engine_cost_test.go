@@ -185,13 +185,13 @@ func TestTurnsAskLittleOfTheStore(t *testing.T) {
 		name, thread, said string
 		want               asked
 	}{
-		{"a new thread", "new", "hello", asked{2, 5, 0, 0}},
-		{"turn 10 of a thread that is not in memory", "short", "hello", asked{2, 5, 18, 0}},
-		{"turn 3,001 likewise", "long", "hello", asked{2, 5, window, 0}},
-		{"turn 11 of one that is", "short", "hello", asked{2, 3, 0, 0}},
-		{"turn 3,002 likewise", "long", "hello", asked{2, 3, 0, 0}},
-		{"a turn with a tool", "short", "greet", asked{4, 3, 0, 0}},
-		{"one of a long thread", "long", "greet", asked{4, 3, 0, 0}},
+		{"a new thread", "new", "hello", asked{2, 4, 0, 0}},
+		{"turn 10 of a thread that is not in memory", "short", "hello", asked{2, 4, 18, 0}},
+		{"turn 3,001 likewise", "long", "hello", asked{2, 4, window, 0}},
+		{"turn 11 of one that is", "short", "hello", asked{2, 2, 0, 0}},
+		{"turn 3,002 likewise", "long", "hello", asked{2, 2, 0, 0}},
+		{"a turn with a tool", "short", "greet", asked{4, 2, 0, 0}},
+		{"one of a long thread", "long", "greet", asked{4, 2, 0, 0}},
 	} {
 		w.kept.since()
 		w.turn(c.thread, c.name, c.said)
