@@ -48,6 +48,8 @@ type Config struct {
 	RequireJail bool
 	// Secrets says where secrets are kept.
 	Secrets secretFiles
+	// Telemetry says where traces and figures go.
+	Telemetry telemetryConfig
 	// Agents are those that answer people, the default one first: at least one.
 	Agents []*agentConfig
 	// agentsFrom is the file that has them; empty if none has.

@@ -187,6 +187,9 @@ func runConfigCheck(c *cli.Context, p program) error {
 		for _, err := range cfg.checkModels(p.env) {
 			r.Mistakes = append(r.Mistakes, mistakesIn(err)...)
 		}
+		for _, err := range cfg.checkTelemetry(p.env) {
+			r.Mistakes = append(r.Mistakes, mistakesIn(err)...)
+		}
 		r.Mistakes = append(r.Mistakes, cfg.certificateMistakes()...)
 	}
 	if c.Bool(flagJSON) {
@@ -336,9 +339,12 @@ func runConfigShow(c *cli.Context, p program) error {
 		if !ok || s.apart != "" {
 			return ""
 		}
+		name := s.key[strings.LastIndex(s.key, ".")+1:]
+		if s.secret {
+			return fmt.Sprintf("%s# %s: not shown # %s\n", indent, name, oneLine(strings.Join(withoutEmpty(g.source, g.at), " ")))
+		}
 		value, err := written(s, g.values)
 		failed = errors.Join(failed, err)
-		name := s.key[strings.LastIndex(s.key, ".")+1:]
 		return fmt.Sprintf("%s%s: %s # %s\n", indent, name, value, oneLine(strings.Join(withoutEmpty(g.source, g.at), " ")))
 	})
 	if failed != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hutch-run/hutch/cmd/hutch/telemetry"
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/tool"
@@ -33,6 +34,7 @@ type engine struct {
 	names  []string // of agents, the default one first
 	// kept keeps threads in the store, passing keeps none.
 	kept, passing *session.Keeper
+	telemetry     *telemetry.T
 	log           *slog.Logger
 }
 
@@ -42,13 +44,14 @@ type engineAgent struct {
 	agent  *agent.Agent
 	keeper *session.Keeper
 	tools  profile
+	told   *telemetry.T
 	close  func()
 }
 
 // openEngine builds the agents of a configuration over tools, and ends the runs that the
 // process before left in the store of threads.
-func openEngine(ctx context.Context, cfg Config, p program, threads session.Store, tools agent.Tools, log *slog.Logger) (_ *engine, err error) {
-	e := &engine{agents: map[string]*engineAgent{}, log: log}
+func openEngine(ctx context.Context, cfg Config, p program, threads session.Store, tools agent.Tools, told *telemetry.T, log *slog.Logger) (_ *engine, err error) {
+	e := &engine{agents: map[string]*engineAgent{}, telemetry: told, log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -84,14 +87,14 @@ func (e *engine) add(cfg *agentConfig, env func(string) string, tools agent.Tool
 		e.log.Error("an agent's prompt cannot be read: its runs fail", "agent", cfg.Name, "error", err)
 		model = lostModel{}
 	}
-	one := &engineAgent{cfg: cfg, keeper: e.kept, tools: profile{next: tools, names: cfg.Tools, timeout: cfg.ToolTimeout, asks: cfg.History != historyStateless}, close: func() {}}
+	one := &engineAgent{cfg: cfg, keeper: e.kept, told: e.telemetry, tools: profile{next: tools, names: cfg.Tools, timeout: cfg.ToolTimeout, asks: cfg.History != historyStateless}, close: func() {}}
 	if closer, ok := model.(interface{ Close() }); ok {
 		one.close = closer.Close
 	}
 	if cfg.History == historyStateless {
 		one.keeper = e.passing
 	}
-	one.agent, err = agent.New(model, one.tools, agent.Options{
+	one.agent, err = agent.New(e.telemetry.Model(model, cfg.Model.told()), one.tools, agent.Options{
 		Model: cfg.Model.Name, Instructions: prompt, MaxToolRounds: cfg.Rounds, MaxAnswer: cfg.Model.MaxAnswer,
 		MaxTokens: cfg.Tokens, MaxCost: cfg.Cost,
 		Price:  agent.Price{Input: cfg.Model.PriceIn, CachedInput: cfg.Model.PriceCached, Output: cfg.Model.PriceOut},
@@ -190,22 +193,29 @@ func covers(pattern, name string) bool {
 	return false
 }
 
-// runner runs one turn of an agent.
-func (a *engineAgent) runner(caller tool.Caller, in event.Input, k session.Principal) session.Runner {
-	return func(ctx context.Context, r *session.Run) (session.Outcome, error) {
+// runner runs one turn of an agent, for the request that ctx is of. The run has a context
+// of its own, which outlives that.
+func (a *engineAgent) runner(ctx context.Context, caller tool.Caller, in event.Input, k session.Principal) session.Runner {
+	request, place := requestID(ctx), telemetry.PlaceOf(ctx)
+	return func(ctx context.Context, r *session.Run) (out session.Outcome, err error) {
+		ctx, end := a.told.Run(place.Continue(ofRequest(ctx, request)), a.cfg.Model.told(), telemetry.Run{
+			Agent: a.cfg.Name, Thread: caller.Conversation, ID: caller.RunID, Face: caller.Face,
+		})
+		err = errBroke // unless it returns
+		defer func() { end(endOf(out, err, r.Record().Usage)) }()
 		t := r.Thread()
 		ctx, stop := context.WithTimeoutCause(ctx, a.cfg.Wall, errWall)
 		defer stop()
 		if err := a.prepare(ctx, r, in, k); err != nil {
 			return session.Outcome{}, err
 		}
-		out, err := a.agent.Run(ctx, r, agent.Input{
+		ran, err := a.agent.Run(ctx, r, agent.Input{
 			Caller: caller, Functions: in.Tools, Context: in.Context, State: t.State, Open: r.Waiting().Person, Resume: in.Resume,
 		})
 		if err != nil && errors.Is(context.Cause(ctx), errWall) {
 			err = &event.Failure{Code: event.CodeTimeout, Message: fmt.Sprintf("the run took longer than %s, the limit wall of its agent", a.cfg.Wall), Cause: err}
 		}
-		return session.Outcome(out), err
+		return session.Outcome(ran), err
 	}
 }
 
@@ -215,6 +225,22 @@ var errWall = errors.New("the run took longer than its agent gives it")
 // wallGrace is how much longer the keeper of threads waits for a run than its agent does,
 // which says what was too long.
 const wallGrace = 10 * time.Second
+
+// errBroke is told of a run that panicked, which is not the one to handle it.
+var errBroke = errors.New("the run broke")
+
+// endOf is what is told of the end of a run.
+func endOf(out session.Outcome, err error, used []chat.Usage) telemetry.Ended {
+	end := telemetry.Ended{Outcome: string(event.Success), Usage: used}
+	switch {
+	case err != nil:
+		end.Error = event.ErrorOf(err).Code
+		end.Outcome = "error"
+	case len(out.Interrupts) > 0:
+		end.Outcome = string(event.Interrupted)
+	}
+	return end
+}
 
 // owns refuses a run in a thread that another agent began.
 func (a *engineAgent) owns(t session.Thread) error {

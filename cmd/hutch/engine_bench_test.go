@@ -34,7 +34,7 @@ func briefServer(b testing.TB) (*served, *weighedStore) {
 		must(b, a.engine.Close())
 		kept = &weighedStore{DB: a.db}
 		var err error
-		a.engine, err = openEngine(b.Context(), cfg, p, kept, a.waiting(), quiet)
+		a.engine, err = openEngine(b.Context(), cfg, p, kept, a.waiting(), nil, quiet)
 		must(b, err)
 	})
 	b.Cleanup(func() { s.halt(b) })

@@ -123,7 +123,7 @@ func (w *weighed) open(tools agent.Tools) {
 		must(w.t, w.Close())
 	}
 	var err error
-	w.engine, err = openEngine(w.t.Context(), w.cfg, program{}, w.kept, tools, quiet)
+	w.engine, err = openEngine(w.t.Context(), w.cfg, program{}, w.kept, tools, nil, quiet)
 	must(w.t, err)
 }
 

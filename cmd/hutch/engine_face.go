@@ -142,7 +142,7 @@ func (v visitor) submit(ctx context.Context, in event.Input) (*session.Stream, e
 	return v.keeper.Submit(ctx, v.who, session.Input{
 		Thread: in.ThreadID, RunID: in.RunID, Parent: in.ParentRunID, Agent: v.cfg.Name,
 		Messages: in.Messages, Mode: mode, Trusted: v.cfg.TrustHistory, State: said(in.State), Also: also, Fits: v.owns,
-	}, v.runner(caller, in, v.who))
+	}, v.runner(ctx, caller, in, v.who))
 }
 
 // mode is whose history counts: an input may choose, where there is one (C-36).

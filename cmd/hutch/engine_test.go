@@ -102,7 +102,7 @@ func testEngine(t *testing.T, tools someTools, agents string) *engine {
 	must(t, err)
 	db, err := openStore(t.Context(), st, true, quiet)
 	must(t, err)
-	e, err := openEngine(t.Context(), cfg, program{env: func(string) string { return "" }}, db, tools, quiet)
+	e, err := openEngine(t.Context(), cfg, program{env: func(string) string { return "" }}, db, tools, nil, quiet)
 	must(t, err)
 	t.Cleanup(func() { must(t, errors.Join(e.Close(), db.Close())) })
 	return e

@@ -58,6 +58,9 @@ func (cfg *Config) fromEnv(all []setting, p program) (wrong []error) {
 			values = filepath.SplitList(v)
 		case s.many:
 			values = strings.Split(v, ",")
+			if !strings.HasPrefix(s.env, ours) { // it is written as other programs take it
+				values = slices.DeleteFunc(values, func(v string) bool { return strings.TrimSpace(v) == "" })
+			}
 		}
 		if err := cfg.put(s, given{values, sourceEnv, s.env}, p.env); err != nil {
 			wrong = append(wrong, usagef("%s: %w", s.env, err))
@@ -82,7 +85,7 @@ const ours = "HUTCH_"
 func unknownVariable(name string) error {
 	var known []string
 	for _, s := range settings() {
-		if s.env != "" {
+		if strings.HasPrefix(s.env, ours) {
 			known = append(known, strings.TrimPrefix(s.env, ours))
 		}
 	}

@@ -143,6 +143,9 @@ func openStore(ctx context.Context, st state, owned bool, log *slog.Logger) (*st
 func (a *App) newDoor(web fetch.Options) (door, *fetch.Client) {
 	client := fetch.New(web)
 	o := gate.Options{Fetch: client, Secrets: a.vault, Logger: a.log}
+	if a.telemetry != nil {
+		o.Audit = a.telemetry
+	}
 	if a.db != nil {
 		o.KV, o.Counters = kv.New(a.db, a.log), a.db
 	} else {

@@ -137,7 +137,7 @@ func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
-	r.Mount(agentsPath, people.local())
+	r.Mount(agentsPath, traced(a.telemetry)(people.local()))
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)
 	r.Post(valuesPath, a.lendValues)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/hutch-run/hutch/cmd/hutch/telemetry"
 	"github.com/hutch-run/hutch/protocol/access"
 )
 
@@ -41,6 +41,8 @@ type faces struct {
 	ready func() error
 	// counted is told about every answered request.
 	counted func(route string, code int)
+	// telemetry is told of those that were let in, but for probes; nil is off.
+	telemetry *telemetry.T
 }
 
 // newHandler builds the routes of the one listener. Order matters: what comes
@@ -54,23 +56,24 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		func(next http.Handler) http.Handler { return boundedBody(next, cfg.Limits.Body) },
 		f.door.Wrap,
 	)
-	r.Handle("/mcp", f.mcp)
+	served := r.With(traced(f.telemetry))
+	served.Handle("/mcp", f.mcp)
 	for _, path := range aguiPaths {
-		r.Handle(path, f.agents)
+		served.Handle(path, f.agents)
 	}
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Server", serverName)
-		plain(w, http.StatusOK, "ok")
+		probed(w, http.StatusOK, "ok")
 	})
 	r.Get("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		err := f.ready()
 		switch {
 		case err == nil:
-			plain(w, http.StatusOK, "ready")
+			probed(w, http.StatusOK, "ready")
 		case f.door.Closed(): // anyone may ask
-			plain(w, http.StatusServiceUnavailable, "loading")
+			probed(w, http.StatusServiceUnavailable, "loading")
 		default:
-			plain(w, http.StatusServiceUnavailable, err.Error())
+			probed(w, http.StatusServiceUnavailable, err.Error())
 		}
 	})
 	r.With(f.door.Need(access.Admin)).Method(http.MethodGet, "/metrics", f.metrics)
@@ -100,7 +103,11 @@ func methodsAt(routes chi.Routes, u *url.URL) (allowed []string) {
 
 // refuse answers an error in the form that agents' face has for its own.
 func refuse(w http.ResponseWriter, status int, code, message string) {
-	text, err := json.Marshal(map[string]any{"error": map[string]string{"code": code, "message": message}})
+	said := map[string]string{"code": code, "message": message}
+	if id := w.Header().Get(requestHeader); id != "" {
+		said["requestId"] = id
+	}
+	text, err := json.Marshal(map[string]any{"error": said})
 	if err != nil {
 		plain(w, status, message)
 		return
@@ -111,30 +118,20 @@ func refuse(w http.ResponseWriter, status int, code, message string) {
 	_, _ = w.Write(append(text, '\n')) // the client may be gone
 }
 
-// plain answers one line of text.
+// plain answers one line of text, with the id of the request if it is an error.
 func plain(w http.ResponseWriter, code int, text string) {
+	if id := w.Header().Get(requestHeader); code >= http.StatusBadRequest && id != "" {
+		text += " (request " + id + ")"
+	}
+	probed(w, code, text)
+}
+
+// probed is plain for probes, which compare texts.
+func probed(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, text+"\n") // the client may be gone; nobody else cares
-}
-
-type requestIDKey struct{}
-
-// identified gives each request an id, for the log and for whoever reports a
-// failure.
-func identified(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := strings.ToLower(rand.Text()[:12])
-		w.Header().Set("X-Request-Id", id)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id)))
-	})
-}
-
-func requestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
 }
 
 // recovered answers 500 for a handler that broke, so that one request cannot
@@ -149,9 +146,8 @@ func recovered(next http.Handler, log *slog.Logger) http.Handler {
 			if err, ok := x.(error); ok && errors.Is(err, http.ErrAbortHandler) { // the server's own way to cut an answer off
 				panic(x)
 			}
-			id := requestID(r.Context())
-			log.Error("handler broke", "request", id, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			http.Error(w, "internal error, request "+id, http.StatusInternalServerError)
+			log.ErrorContext(r.Context(), "handler broke", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			http.Error(w, "internal error, request "+requestID(r.Context()), http.StatusInternalServerError)
 		}()
 		next.ServeHTTP(w, r)
 	})

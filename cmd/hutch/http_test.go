@@ -145,11 +145,16 @@ func TestRoutes(t *testing.T) {
 		r.Host = "localhost"
 		var reached atomic.Int32
 		w := answer(testHandler(t, &reached, c.ready), r)
-		if w.Code != c.code || w.Body.String() != c.body {
+		id := w.Header().Get("X-Request-Id")
+		body := strings.NewReplacer(" (request "+id+")", "", `,"requestId":"`+id+`"`, "").Replace(w.Body.String())
+		if w.Code != c.code || body != c.body {
 			t.Errorf("%s: %d %q, want %d %q", c.route, w.Code, w.Body, c.code, c.body)
 		}
 		if allow := w.Header().Get("Allow"); (allow == "GET") != (c.code == 405) {
 			t.Errorf("%s: Allow: %s", c.route, allow)
+		}
+		if says := body != w.Body.String(); says != (c.code >= 400 && c.code != 503) { // a probe's answer is only its own
+			t.Errorf("%s: %q", c.route, w.Body)
 		}
 		if w.Header().Get("X-Request-Id") == "" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: headers %v", c.route, w.Header())
@@ -218,13 +223,13 @@ func TestBrokenHandlerAnswers(t *testing.T) {
 	var log strings.Builder
 	h := identified(recovered(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic("secret detail")
-	}), slog.New(slog.NewTextHandler(&log, nil))))
+	}), slog.New(numbered{slog.NewTextHandler(&log, nil)})))
 	w := answer(h, httptest.NewRequest("GET", "/", nil))
 	id := w.Header().Get("X-Request-Id")
 	if w.Code != 500 || w.Body.String() != "internal error, request "+id+"\n" {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
-	if !strings.Contains(log.String(), "secret detail") || !strings.Contains(log.String(), id) {
+	if !strings.Contains(log.String(), "secret detail") || !strings.Contains(log.String(), "request="+id) {
 		t.Errorf("log: %s", log.String())
 	}
 }

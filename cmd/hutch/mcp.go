@@ -39,6 +39,9 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 	if err != nil {
 		return err
 	}
+	if wrong := cfg.checkTelemetry(p.env); len(wrong) > 0 {
+		return tellFirst(wrong, configFile(c, p))
+	}
 	log, err := newLogger(c, say)
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 }
 
 func (a *App) mcpOptions() mcp.Options {
-	return mcp.Options{Title: "hutch", Version: readBuildInfo().Version, Instructions: instructions, Logger: a.log, Principal: principalOf}
+	return mcp.Options{Title: "hutch", Version: readBuildInfo().Version, Instructions: instructions, Logger: a.log, Principal: principalOf, Context: a.inRequest}
 }
 
 // principalOf is who sent a request, if it came in by the door.

@@ -177,7 +177,7 @@ func (t meteredTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (
 		t.metrics.limits.WithLabelValues(limit).Inc()
 	}
 	if slices.Contains(brokenCalls, status) {
-		t.log.Warn("call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond), "reason", reasonOf(call.Name, err))
+		t.log.WarnContext(ctx, "call failed", "tool", abi.Cut(call.Name, 80), "status", status, "after", took.Round(time.Millisecond), "reason", reasonOf(call.Name, err))
 	}
 	return result, err
 }

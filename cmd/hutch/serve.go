@@ -34,7 +34,7 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	if wrong := cfg.checkModels(p.env); len(wrong) > 0 {
+	if wrong := append(cfg.checkModels(p.env), cfg.checkTelemetry(p.env)...); len(wrong) > 0 {
 		return tellFirst(wrong, configFile(c, p))
 	}
 	log, err := newLogger(c, say)

@@ -32,7 +32,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	face, people, info := mcp.New(a.waiting(), a.mcpOptions()), a.newAGUI(), o.Info()
 	info.Addr, info.TLS = l.Addr().String(), a.certificate != nil
 	srv := newServer(base, newHandler(a.cfg, faces{
-		door: a.door(l.Addr()), mcp: face.Handler(), agents: people.web(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request,
+		door: a.door(l.Addr()), mcp: face.Handler(), agents: people.web(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request, telemetry: a.telemetry,
 	}, a.log), a.log)
 	served := launch(func() error { return a.answer(srv, capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
 	watching, stopWatching := context.WithCancel(ctx)

@@ -50,7 +50,7 @@ func TestServeLogsWhatHappens(t *testing.T) {
 	if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "e", Arguments: map[string]any{"secret": "1"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := p.says(t, `level=WARN msg="call failed" tool=e (status=timeout after=\d+ms reason="the call took longer than 100ms.*")$`); got == "" {
+	if got := p.says(t, `level=WARN msg="call failed" tool=e (status=timeout after=\d+ms reason="the call took longer than 100ms.*" request=\w+)$`); got == "" {
 		t.Error("no status")
 	}
 	if err := session.Close(); err != nil {

@@ -20,7 +20,9 @@ type waitingTools struct {
 	ready <-chan struct{}
 }
 
-func (a *App) waiting() toolset { return waitingTools{next: a.tools, ready: a.ready} }
+func (a *App) waiting() toolset {
+	return a.telemetry.Tools(waitingTools{next: a.tools, ready: a.ready})
+}
 
 // List waits for the first look, at most [patience], if the question belongs to
 // a call; a face that only wants to know what there is has none and is not held

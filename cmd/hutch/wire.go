@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hutch-run/hutch/cmd/hutch/telemetry"
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/guestlog"
@@ -51,6 +52,8 @@ type App struct {
 	db      *store.DB    // nil in a process that does not own the state directory
 	keys    *access.Keys // nil there too
 	engine  *engine      // nil there too
+	// telemetry is told what happens; nil is off.
+	telemetry *telemetry.T
 	// certificate is what serve shows; nil if it shows none.
 	certificate *certificate
 	// borrowed is where such a process keeps what its tools keep, else nil.
@@ -89,6 +92,11 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	if err := a.openGrants(st, p, set, owned); err != nil {
 		return nil, err
 	}
+	if owned { // others are done before much could be told
+		if a.telemetry, err = cfg.Telemetry.open(p, a.vault, a.log); err != nil {
+			return nil, err
+		}
+	}
 	if a.blobs, err = reload.OpenBlobs(st.modules()); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
@@ -111,7 +119,7 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	a.tools = meteredTools{next: a.modules, metrics: a.metrics, log: a.log}
 	a.metrics.watch(a)
 	if owned {
-		a.engine, err = openEngine(context.Background(), cfg, p, a.db, a.waiting(), a.log) // opening bounds itself
+		a.engine, err = openEngine(context.Background(), cfg, p, a.db, a.waiting(), a.telemetry, a.log) // opening bounds itself
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +138,7 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	if a.vault, err = openVault(a.cfg, p, a.log); err != nil {
 		return err
 	}
-	a.log = slog.New(discreet{a.log.Handler(), a.vault.Redactor()})
+	a.log = slog.New(discreet{numbered{a.log.Handler()}, a.vault.Redactor()})
 	ctx := context.Background() // opening bounds itself
 	if a.db, err = openStore(ctx, st, owned, a.log); err != nil {
 		return err
@@ -327,6 +335,7 @@ func (a *App) Close() (err error) {
 	if a.client != nil {
 		a.client.Close()
 	}
+	err = errors.Join(err, a.telemetry.Close()) // all that it tells of has ended
 	if a.borrowed != nil {
 		err = errors.Join(err, a.borrowed.Close())
 	}
