@@ -10,7 +10,7 @@ import (
 
 // lastWait is how long a command may take to end after the first signal: more than
 // [grace] and what comes after it.
-const lastWait = 10 * time.Second
+const lastWait = 12 * time.Second
 
 // enforce sees to it that a signal ends the process. The first one, which ends
 // asked, asks; after it restore gives back the default action, so that the second

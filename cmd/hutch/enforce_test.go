@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hutch-run/hutch/cmd/hutch/telemetry"
 )
 
 // What hangs after the first signal is given up; what ends is not.
@@ -35,7 +37,7 @@ func TestEnforce(t *testing.T) {
 			})
 		})
 	}
-	if lastWait <= grace+linger+drainFlush {
+	if lastWait <= grace+linger+drainFlush+telemetry.FlushTime {
 		t.Error("a command that ends in order is given up")
 	}
 }

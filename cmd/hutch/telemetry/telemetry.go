@@ -73,6 +73,9 @@ type T struct {
 // scope is who made a span or a figure.
 const scope = "github.com/hutch-run/hutch"
 
+// FlushTime bounds how long [T.Close] tries to send what is left.
+const FlushTime = 2 * time.Second
+
 const (
 	// queued is how many spans may wait to be sent, and batched how many go at once.
 	queued  = 1024
@@ -81,8 +84,6 @@ const (
 	batchEvery = 2 * time.Second
 	// sendTime bounds one attempt to send something, with what is tried again.
 	sendTime = 10 * time.Second
-	// flushTime bounds how long [T.Close] tries to send what is left.
-	flushTime = 2 * time.Second
 	// mostSeries bounds how many combinations of attributes one figure has.
 	mostSeries = 1000
 )
@@ -141,7 +142,7 @@ func (t *T) Close() error {
 	if t == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushTime)
+	ctx, cancel := context.WithTimeout(context.Background(), FlushTime)
 	defer cancel()
 	flushed := make(chan error, 1)
 	go func() {
@@ -153,7 +154,7 @@ func (t *T) Close() error {
 	err = errors.Join(err, <-flushed)
 	t.client.close()
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.o.Logger.Warn("telemetry that was left is lost: its collector did not take it in time", "after", flushTime)
+		t.o.Logger.Warn("telemetry that was left is lost: its collector did not take it in time", "after", FlushTime)
 		err = nil
 	}
 	return err
