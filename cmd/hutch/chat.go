@@ -74,6 +74,9 @@ func runChat(c *cli.Context, p program) (err error) {
 		return err
 	}
 	cfg, err := loadJoined(c, p)
+	if err == nil {
+		err = tellAny(cfg.checkTelemetry(p.env), configFile(c, p))
+	}
 	if err != nil {
 		return err
 	}

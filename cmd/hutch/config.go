@@ -179,6 +179,14 @@ func tellFirst(wrong []error, file string) error {
 	return usagef("%w (and %d more)", wrong[0], len(wrong)-1).withHint("see all of them with \"hutch config check%s\"", file)
 }
 
+// tellAny is tellFirst where there may be nothing wrong.
+func tellAny(wrong []error, file string) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return tellFirst(wrong, file)
+}
+
 // gatherConfig takes what all sources say, and returns everything that is wrong with
 // it. Each error is of kind errUsage.
 func gatherConfig(c *cli.Context, p program) (Config, []error) {

@@ -39,8 +39,8 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 	if err != nil {
 		return err
 	}
-	if wrong := cfg.checkTelemetry(p.env); len(wrong) > 0 {
-		return tellFirst(wrong, configFile(c, p))
+	if err := tellAny(cfg.checkTelemetry(p.env), configFile(c, p)); err != nil {
+		return err
 	}
 	log, err := newLogger(c, say)
 	if err != nil {

@@ -34,8 +34,8 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	if wrong := append(cfg.checkModels(p.env), cfg.checkTelemetry(p.env)...); len(wrong) > 0 {
-		return tellFirst(wrong, configFile(c, p))
+	if err := tellAny(append(cfg.checkModels(p.env), cfg.checkTelemetry(p.env)...), configFile(c, p)); err != nil {
+		return err
 	}
 	log, err := newLogger(c, say)
 	if err != nil {
