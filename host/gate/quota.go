@@ -89,7 +89,7 @@ func (q *quotas) take(ctx context.Context, module string, u unit, least, want, m
 	if missing := want - a.left[u]; missing > 0 {
 		got, err := q.fetch(ctx, module, u, max(missing, most/blocks), missing, most)
 		if err != nil {
-			q.logger.Error("a quota cannot be counted", "module", module, "error", err)
+			q.logger.ErrorContext(ctx, "a quota cannot be counted", "module", module, "error", err)
 			return 0, &capability.Refusal{Code: abi.Unavailable, Text: module + ": what it used today cannot be counted now: try again later"}
 		}
 		a.left[u] += got

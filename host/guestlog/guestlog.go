@@ -79,6 +79,9 @@ func New(o Options) *Log { return &Log{o: o.withDefaults(), rings: map[string]*r
 type Head struct {
 	// Module is the bare file name, Tool the published name.
 	Module, Tool, CallID string
+	// Context is that of the call, for whoever handles the log; nil is none. It may have
+	// ended.
+	Context context.Context
 }
 
 // Call takes the lines of one call. Close it when the call has ended.
@@ -100,6 +103,9 @@ const spare = 1
 // Call begins a call under limits, of which a zero field is its default.
 func (l *Log) Call(h Head, limits abi.Limits) *Call {
 	limits = limits.WithDefaults()
+	if h.Context == nil {
+		h.Context = context.Background()
+	}
 	return &Call{log: l, head: h, most: limits.LogLines + spare, length: limits.LogLineBytes}
 }
 
@@ -132,7 +138,7 @@ func (c *Call) keep(level abi.LogLevel, text string, redacted int) {
 		as = slog.LevelWarn
 		c.loud++
 	}
-	c.log.o.Logger.Log(context.Background(), as, "tool log", "tool", c.head.Tool, "module", c.head.Module, "call", c.head.CallID,
+	c.log.o.Logger.Log(c.head.Context, as, "tool log", "tool", c.head.Tool, "module", c.head.Module, "call", c.head.CallID,
 		"guest_level", levelName(level), "line", text, "redacted", redacted)
 	c.log.add(c.head.Module, Line{Time: time.Now(), Level: level, Tool: c.head.Tool, CallID: c.head.CallID, Text: text})
 }

@@ -46,7 +46,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 		return tool.Result{}, &tool.AskError{Tool: l.name}
 	}
 	if err := r.confirm(ctx, l.mount); err != nil {
-		return r.failed(l.name, err)
+		return r.failed(ctx, l.name, err)
 	}
 	grant, err := r.o.Grants.Begin(ctx, c, l.mount.module, l.name, args)
 	if err != nil {
@@ -60,7 +60,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 	})
 	var res tool.Result
 	if err != nil {
-		res, err = r.failed(l.name, err)
+		res, err = r.failed(ctx, l.name, err)
 	} else {
 		res, err = r.result(l, raw)
 	}

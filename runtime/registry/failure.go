@@ -51,7 +51,7 @@ var failures = []struct {
 
 // failed turns a worker's error into what the caller gets. What the tool itself
 // reports is an answer, for the model to read; everything else is an error.
-func (r *Registry) failed(name string, err error) (tool.Result, error) {
+func (r *Registry) failed(ctx context.Context, name string, err error) (tool.Result, error) {
 	var already *callError
 	var f *abi.Failure
 	switch {
@@ -75,7 +75,7 @@ func (r *Registry) failed(name string, err error) (tool.Result, error) {
 		}
 		return tool.Result{}, &callError{kind: row.kind, text: text, limit: limit}
 	}
-	r.o.Logger.Error("a tool could not be run", "tool", name, "error", err)
+	r.o.Logger.ErrorContext(ctx, "a tool could not be run", "tool", name, "error", err)
 	return tool.Result{}, &callError{kind: tool.ErrUnavailable,
 		text: fmt.Sprintf("tool %q: could not be run: try again later", name)}
 }
