@@ -43,10 +43,10 @@ func (a *App) takeDecision(w http.ResponseWriter, r *http.Request) {
 	err := a.decide(context.WithoutCancel(r.Context()), d) // never half of it
 	switch {
 	case err == nil:
-		a.log.Info("decided", "action", d.Action, "module", d.Module, "who", d.who(), "digest", d.Digest)
+		a.log.InfoContext(r.Context(), "decided", "action", d.Action, "module", d.Module, "who", d.who(), "digest", d.Digest)
 		w.WriteHeader(http.StatusNoContent)
 	case errors.Is(err, errUnattended):
-		a.log.Warn("decision refused", "action", d.Action, "module", d.Module, "error", err)
+		a.log.WarnContext(r.Context(), "decision refused", "action", d.Action, "module", d.Module, "error", err)
 		answerDecision(w, http.StatusForbidden, err)
 	case errors.Is(err, errMeanwhile):
 		answerDecision(w, http.StatusConflict, err)

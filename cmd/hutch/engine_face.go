@@ -26,7 +26,7 @@ type visitor struct {
 	who  session.Principal
 	face string
 	log  interface {
-		Debug(msg string, args ...any)
+		DebugContext(ctx context.Context, msg string, args ...any)
 	}
 }
 
@@ -98,7 +98,7 @@ func (v visitor) Run(ctx context.Context, in event.Input) iter.Seq2[event.Event,
 		}
 		ref := session.Ref{Owner: v.who.Name, ID: in.ThreadID}
 		if err := v.keeper.Cancel(context.WithoutCancel(ctx), v.who, ref, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) {
-			v.log.Debug("a run whose client left was not cancelled", "thread", in.ThreadID, "run", in.RunID, "error", err)
+			v.log.DebugContext(ctx, "a run whose client left was not cancelled", "thread", in.ThreadID, "run", in.RunID, "error", err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (d door) Begin(ctx context.Context, c tool.Caller, m tool.Module, name stri
 		return registry.Grant{}, &refusedCall{name, refusal}
 	}
 	host, config, end := d.gate.Call(c, m, name, granted)
-	lines := d.logs.Call(guestlog.Head{Module: m.Name, Tool: name, CallID: c.CallID}, granted.Limits().Call)
+	lines := d.logs.Call(guestlog.Head{Module: m.Name, Tool: name, CallID: c.CallID, Context: ctx}, granted.Limits().Call)
 	if len(m.Requests) == 0 { // it has nothing to ask with
 		host = nil
 	}

@@ -158,7 +158,7 @@ func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave
 			err = face.ServeStdio(context.WithoutCancel(r.Context()), stream, stream)
 		}
 		if err != nil {
-			a.log.Debug("a stdio client of another process ended", "error", err)
+			a.log.DebugContext(r.Context(), "a stdio client of another process ended", "error", err)
 		}
 	})
 	r.Post(yieldPath, func(w http.ResponseWriter, _ *http.Request) {

@@ -132,7 +132,7 @@ func TestLinesAndErrorsHaveTheIDOfTheirRequest(t *testing.T) {
 	s.drop(t, "asks.wasm", dialecttest.Module{
 		Tools:    []tool.Spec{dialecttest.Spec("asks")},
 		Requests: tool.Requests{"http": []byte(`[{"reason":"It asks."}]`)},
-		Do:       []dialecttest.Step{dialecttest.Op(abi.OpHTTP, 1, `{"method":"GET","url":"http://127.0.0.1:1/"}`)},
+		Do:       []dialecttest.Step{dialecttest.Log(abi.Warn, 1, "a line of the tool"), dialecttest.Op(abi.OpHTTP, 1, `{"method":"GET","url":"http://127.0.0.1:1/"}`)},
 	}.Bytes())
 	m := s.awaitModule(t, "asks.wasm")
 	s.decideAll(t, letting(m, "{scheme: https, host: api.example}"))
@@ -145,8 +145,10 @@ func TestLinesAndErrorsHaveTheIDOfTheirRequest(t *testing.T) {
 	if _, got := s.asNumbered(t, "/mcp", "second.1", fmt.Sprintf(call, "asks"), session); !strings.Contains(got, "result") {
 		t.Errorf("a call: %s", got)
 	}
-	if !strings.Contains(lineWith(log, "a tool was refused"), "request=second.1") {
-		t.Errorf("a call's line: %s", lineWith(log, "a tool was refused"))
+	for _, line := range []string{"a tool was refused", "a line of the tool"} {
+		if !strings.Contains(lineWith(log, line), "request=second.1") {
+			t.Errorf("a call's line: %s", lineWith(log, line))
+		}
 	}
 	for name, c := range map[string]struct {
 		path, body string

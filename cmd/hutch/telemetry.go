@@ -84,8 +84,16 @@ func telemetrySettings() []setting {
 			means: "tell what is said too: messages, arguments and results, without the values of secrets", set: truth(func(cfg *Config) *bool { return &cfg.Telemetry.Content })},
 		{key: "telemetry.sample", env: "HUTCH_TELEMETRY_SAMPLE", fallback: "1", allowed: "0 to 1", example: "0.1",
 			means: "share of traces that are told", set: func(cfg *Config, values []string) error { return setShare(&cfg.Telemetry.Sample, values[0]) }},
-		{key: "telemetry.interval", env: "HUTCH_TELEMETRY_INTERVAL", fallback: "60s", allowed: "1ms to 1h", example: "60s",
-			means: "how often figures are sent", set: func(cfg *Config, values []string) error { return setDuration(&cfg.Telemetry.Interval, values[0]) }},
+		{key: "telemetry.interval", env: "HUTCH_TELEMETRY_INTERVAL", fallback: "60s", allowed: "1s to 1h", example: "60s",
+			means: "how often figures are sent", set: func(cfg *Config, values []string) error {
+				if err := setDuration(&cfg.Telemetry.Interval, values[0]); err != nil {
+					return err
+				}
+				if cfg.Telemetry.Interval < time.Second {
+					return fmt.Errorf("%s: allowed are 1s to 1h", values[0])
+				}
+				return nil
+			}},
 	}
 }
 

@@ -39,7 +39,7 @@ func (a *App) takeToken(w http.ResponseWriter, r *http.Request) {
 	}
 	err := a.keys.Add(context.WithoutCancel(r.Context()), t)
 	if err == nil {
-		a.log.Info("token created", "name", t.Name, "principal", t.Principal, "scopes", t.Scopes, "expires", t.Expires)
+		a.log.InfoContext(r.Context(), "token created", "name", t.Name, "principal", t.Principal, "scopes", t.Scopes, "expires", t.Expires)
 	}
 	answerToken(w, tokenError(t.Name, err))
 }
@@ -52,9 +52,9 @@ func (a *App) takeRevocation(w http.ResponseWriter, r *http.Request) {
 	}
 	err := a.keys.Revoke(context.WithoutCancel(r.Context()), gone.Name, gone.Open)
 	if err == nil {
-		a.log.Info("token revoked", "name", gone.Name)
+		a.log.InfoContext(r.Context(), "token revoked", "name", gone.Name)
 		if !a.keys.Needed() {
-			a.log.Warn("the last token is gone: no token is needed any more where this machine alone reaches hutch")
+			a.log.WarnContext(r.Context(), "the last token is gone: no token is needed any more where this machine alone reaches hutch")
 		}
 	}
 	answerToken(w, tokenError(gone.Name, err))

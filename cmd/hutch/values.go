@@ -78,7 +78,7 @@ func (b *borrower) Serve(ctx context.Context, a kv.Access, r abi.Request) abi.Re
 		case err == nil && b.values == nil:
 			return answer
 		case err != nil && waiting.Err() == nil && !errors.Is(err, owner.ErrOwned):
-			b.log.Error("what a tool keeps cannot be reached", "error", err)
+			b.log.ErrorContext(ctx, "what a tool keeps cannot be reached", "error", err)
 			return abi.Refuse(abi.Unavailable, string(r.Op)+": values cannot be kept now")
 		}
 		select {

@@ -66,9 +66,10 @@ type client struct {
 	// sending are posts that run.
 	sending sync.WaitGroup
 
-	mu   sync.Mutex
-	told time.Time // when the log was told last; zero while all is well
-	lost int       // since then
+	mu     sync.Mutex
+	closed bool
+	told   time.Time // when the log was told last; zero while all is well
+	lost   int       // since then
 }
 
 func newClient(o Options) (*client, error) {
@@ -92,6 +93,9 @@ func newClient(o Options) (*client, error) {
 
 // close cuts off what is being sent.
 func (c *client) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	c.end()
 	c.sending.Wait()
 	c.http.CloseIdleConnections()
@@ -107,16 +111,24 @@ func (c *client) recovered() {
 // send posts a message, and tells the log if it cannot. It returns nothing: whoever has
 // something told cannot do anything about it.
 func (c *client) send(ctx context.Context, path string, m proto.Message) {
-	c.sending.Add(1)
+	if !c.enter() {
+		return
+	}
 	defer c.sending.Done()
-	defer c.recovered()
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	if c.life.Err() != nil {
-		return
-	}
 	c.tell(c.deliver(ctx, path, m))
+}
+
+// enter counts a post in, unless the client was closed.
+func (c *client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.sending.Add(1)
+	}
+	return !c.closed
 }
 
 // deliver posts a message as often as may be of use.

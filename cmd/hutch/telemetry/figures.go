@@ -29,6 +29,7 @@ func (figureSender) Shutdown(context.Context) error { return nil }
 
 // Export implements [sdkmetric.Exporter].
 func (f figureSender) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	defer f.client.recovered()
 	all := &otlp.ResourceMetrics{Resource: resourceOf(m.Resource), SchemaUrl: schemaURL}
 	for _, s := range m.ScopeMetrics {
 		one := &otlp.ScopeMetrics{Scope: scopeOf(s.Scope), SchemaUrl: schemaURL}

@@ -21,6 +21,7 @@ type spanSender struct{ client *client }
 
 // ExportSpans implements [sdktrace.SpanExporter].
 func (s spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	defer s.client.recovered()
 	if len(spans) == 0 {
 		return nil
 	}
