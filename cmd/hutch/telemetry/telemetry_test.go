@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -358,5 +359,32 @@ func TestSampling(t *testing.T) {
 	finish(t, told, c)
 	if len(c.spans) > 0 {
 		t.Errorf("told: %v", c.spans)
+	}
+}
+
+// What a request says of its trace goes no further than its span: behind is that of the
+// span, and nothing that is for others.
+func TestWhatIsBehindARequest(t *testing.T) {
+	c := newCollector(t)
+	told := open(t, c, nil)
+	for _, known := range []bool{true, false} {
+		h := http.Header{
+			"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {"vendor=confidential"}, "Baggage": {"a=confidential"},
+		}
+		ctx, end := told.Request(context.Background(), telemetry.Request{Method: "made up", Route: "/mcp", Header: h, Known: known})
+		if len(h) != 1 || strings.Contains(h.Get("Traceparent"), "b7ad6b7169203331") || h.Get("Traceparent") == "" {
+			t.Errorf("known %v: behind it is %v", known, h)
+		}
+		own, message := trace.SpanContextFromContext(ctx), trace.SpanContextFromContext(told.Within(context.Background(), h))
+		if !own.Equal(message) || !own.IsValid() {
+			t.Errorf("known %v: a message is at %v, its request at %v", known, message, own)
+		}
+		end(500)
+	}
+	finish(t, told, c)
+	for _, span := range c.spans {
+		if span.Name != "_OTHER /mcp" || span.Status.GetCode() != traces.Status_STATUS_CODE_ERROR {
+			t.Errorf("span %v", span)
+		}
 	}
 }
