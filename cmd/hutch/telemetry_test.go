@@ -492,16 +492,47 @@ var badCollectors = map[string]http.HandlerFunc{
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusTooManyRequests)
 	},
-	"floods": func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
+	"floods": flood(1 << 62),
+	"leads elsewhere": func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+r.Host+"/elsewhere", http.StatusTemporaryRedirect)
+	},
+}
+
+// flood answers with so many bytes.
+func flood(most int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for sent := 0; sent < most && r.Context().Err() == nil; sent += 1 << 20 {
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 				return
 			}
 		}
-	},
-	"leads elsewhere": func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://"+r.Host+"/elsewhere", http.StatusTemporaryRedirect)
-	},
+	}
+}
+
+// Of an answer without an end little is read: the connection is closed.
+func TestTelemetryReadsLittleOfAnAnswer(t *testing.T) {
+	const most = 1 << 30 // far more than all buffers on the way
+	whole := make(chan bool, 8)
+	bad := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flood(most)(w, r)
+		whole <- r.Context().Err() == nil
+	}))
+	s := startServe(t, func(cfg *Config) {
+		cfg.Telemetry = telemetryConfig{Endpoint: bad.URL, Service: "hutch", Sample: 1, Interval: time.Second}
+	})
+	if _, err := s.app.waiting().Call(t.Context(), tool.Caller{Face: "mcp"}, tool.Call{Name: "none"}); err == nil {
+		t.Error("there is a tool")
+	}
+	select {
+	case all := <-whole:
+		if all {
+			t.Errorf("%d bytes were read", most)
+		}
+	case <-time.After(patientFor):
+		t.Error("nothing was sent")
+	}
+	s.halt(t)
+	leaveNothing(t, bad)
 }
 
 // A collector of no use keeps nothing from being answered, and hutch from ending no longer
