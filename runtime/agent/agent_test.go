@@ -333,11 +333,11 @@ func TestE3_05_C_37_ATurnWithTools(t *testing.T) {
 		deltas(chat.Delta{Text: "It is so."}, chat.Delta{Stop: chat.StopEnd, Usage: &chat.Usage{Provider: "p", Model: "x", InputTokens: 3, OutputTokens: 2}}),
 	)
 	events := b.run("r", "hi", agent.Input{Caller: tool.Caller{Principal: "ann", RunID: "r"}})
-	want(t, "events", told(events), `
+	want(t, "events", told(events), strings.ReplaceAll(`
 +round 1
 m1:reasoning thinks hm
-m1 says 
-I 
+m1 says·
+I·
 m1 says look.
 m1 calls get as c1
 c1 with {"a":1}
@@ -349,7 +349,7 @@ m1:c2:result = done
 +round 2
 m2 says It is so.
 -round 2
-END success`)
+END success`, "·", " "))
 	want(t, "history", b.history(), "u-r user: hi\nm1 assistant: \nI look. [c1 get {\"a\":1}] [c2 put {}]\nm1:c1:result tool: got\nm1:c2:result tool: done\nm2 assistant: It is so.")
 	if b.tools.by[1] != (tool.Caller{Principal: "ann", RunID: "r", CallID: "c2"}) {
 		t.Errorf("called by %+v", b.tools.by[1])
