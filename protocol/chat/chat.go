@@ -5,7 +5,10 @@
 // 1.0 (specification, "Messages"), so that an id, once streamed, is the stored one.
 package chat
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Role says who speaks.
 type Role string
@@ -67,4 +70,12 @@ type Function struct {
 // ResultID is the id of what a tool answered to a call in the message parent: it follows
 // from the two, so that who streams a result and who keeps it call it the same
 // (requirement C-33).
-func ResultID(parent, call string) string { return parent + ":" + call + ":result" }
+func ResultID(parent, call string) string { return parent + ":" + call + resultMark }
+
+const resultMark = ":result"
+
+// MayHaveID reports whether a message that somebody else names has an id which no result
+// of another call will get: see [ResultID].
+func (m Message) MayHaveID() bool {
+	return !strings.HasSuffix(m.ID, resultMark) || m.Role == Tool && strings.HasSuffix(m.ID, ":"+m.ToolCallID+resultMark)
+}

@@ -60,6 +60,8 @@ func (c Client) reconciler() *reconciler {
 // if it may.
 func (r *reconciler) refusal(m chat.Message) string {
 	switch {
+	case !m.MayHaveID():
+		return "its id is one that the result of a call gets: give it another"
 	case m.Role == chat.User:
 		return ""
 	case m.Role == chat.Tool && r.open[m.ToolCallID]:

@@ -122,3 +122,32 @@ func TestWhyMessagesAreRefused(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// A message under the id that the result of a call will get would keep that result, and
+// the end of its run, from being kept.
+func TestIDsOfResultsAreTaken(t *testing.T) {
+	mine := chat.ResultID("a", "c")
+	for _, tt := range []struct {
+		name string
+		m    chat.Message
+		ok   bool
+	}{
+		{"said by a user", chat.Message{ID: mine, Role: chat.User}, false},
+		{"said by an agent", chat.Message{ID: mine, Role: chat.Assistant}, false},
+		{"an answer to another call", chat.Message{ID: mine, Role: chat.Tool, ToolCallID: "d"}, false},
+		{"an answer to a call that ends the same", chat.Message{ID: chat.ResultID("a", "cd"), Role: chat.Tool, ToolCallID: "d"}, false},
+		{"the answer itself", chat.Message{ID: mine, Role: chat.Tool, ToolCallID: "c"}, true},
+		{"an answer under another id", chat.Message{ID: "x", Role: chat.Tool, ToolCallID: "c"}, true},
+		{"an id that is alike", chat.Message{ID: "the result", Role: chat.User}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := Client{Trusted: true, Open: []string{"c", "d"}}
+			if m := c.Append(nil, []chat.Message{tt.m}); (len(m.Add) == 1) != tt.ok || (len(m.Ignored) == 0) != tt.ok {
+				t.Errorf("appended: %+v", m)
+			}
+			if _, err := c.Replace(nil, []chat.Message{tt.m}); (err == nil) != tt.ok {
+				t.Errorf("replaced: %v", err)
+			}
+		})
+	}
+}
