@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -164,14 +165,15 @@ func (v visitor) mode(props json.RawMessage) (session.Mode, error) {
 	return "", &event.Failure{Code: event.CodeInvalid, Message: fmt.Sprintf("forwardedProps.historyMode: found %s, allowed are append and replace", quoted(*chosen.HistoryMode))}
 }
 
-// said is the state that a client sends. An empty one is none: clients that have just
-// begun send it, and would take away what the thread has.
+// said is the state that a client sends, as JSON. An empty one is none: clients that have
+// just begun send it, and would take away what the thread has. It may be as large as a
+// request, and is not decoded for that.
 func said(state json.RawMessage) json.RawMessage {
-	var v any
-	if len(state) == 0 || json.Unmarshal(state, &v) != nil || v == nil {
+	text := bytes.TrimSpace(state)
+	if len(text) == 0 || string(text) == "null" {
 		return nil
 	}
-	if members, ok := v.(map[string]any); ok && len(members) == 0 {
+	if inside, is := bytes.CutPrefix(text, []byte("{")); is && bytes.HasPrefix(bytes.TrimSpace(inside), []byte("}")) {
 		return nil
 	}
 	return state

@@ -252,6 +252,15 @@ func TestEmptyStatesAreNone(t *testing.T) {
 	}
 }
 
+// A state of the size of a request takes no more memory than that: as values, one of empty
+// objects has thirty times its size.
+func TestLargeStatesAreNotDecoded(t *testing.T) {
+	state := json.RawMessage("[" + strings.Repeat("{},", 1000) + "{}]")
+	if n := testing.AllocsPerRun(10, func() { said(state) }); n > 10 {
+		t.Errorf("%v allocations for a state of 1001 values", n)
+	}
+}
+
 // H-19: a run takes no longer than its agent gives it.
 func TestH_19_RunsOfAgentsAreBounded(t *testing.T) {
 	script := t.TempDir() + "/script.yaml"
