@@ -40,6 +40,9 @@ func (s *chatShow) event(e event.Event) error {
 		if err != nil {
 			return err
 		}
+		if s.terminal {
+			text = []byte(printable(string(text)))
+		}
 		_, err = s.out.Write(append(text, '\n'))
 		return err
 	}
