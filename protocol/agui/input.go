@@ -97,6 +97,9 @@ func (s *Server) decodeInput(text []byte) (event.Input, *refusal) {
 }
 
 func checkIDs(in event.Input) *refusal {
+	if in.ThreadID == "." || in.ThreadID == ".." {
+		return invalid("threadId", in.ThreadID, "another id: in an address it would be that of another route")
+	}
 	for field, id := range map[string]string{"threadId": in.ThreadID, "runId": in.RunID, "parentRunId": in.ParentRunID} {
 		if refused := checkID(field, id); refused != nil {
 			return refused

@@ -98,6 +98,8 @@ func TestE3_21_InputLimits(t *testing.T) {
 		"parts":      {messages(`{"id":"u","role":"user","content":[` + many(3, `{"type":"text","text":"hello"}`) + `]}`), messages(`{"id":"u","role":"user","content":[` + many(4, `{"type":"text","text":"hello"}`) + `]}`), http.StatusBadRequest, "messages[0].content"},
 		"depth":      {with(`,"state":` + strings.Repeat("[", 63) + strings.Repeat("]", 63)), with(`,"state":` + strings.Repeat("[", 64) + strings.Repeat("]", 64)), http.StatusBadRequest, ""},
 		"thread id":  {strings.Replace(with(""), `"t"`, `"`+strings.Repeat("t", 256)+`"`, 1), strings.Replace(with(""), `"t"`, `"`+strings.Repeat("t", 257)+`"`, 1), http.StatusBadRequest, "threadId"},
+		"dots":       {strings.Replace(with(""), `"t"`, `"..."`, 1), strings.Replace(with(""), `"t"`, `".."`, 1), http.StatusBadRequest, "threadId"},
+		"dot":        {strings.Replace(with(""), `"t"`, `".t"`, 1), strings.Replace(with(""), `"t"`, `"."`, 1), http.StatusBadRequest, "threadId"},
 		"message id": {messages(`{"id":"` + strings.Repeat("u", 256) + `","role":"user","content":"hello"}`), messages(`{"id":"` + strings.Repeat("u", 257) + `","role":"user","content":"hello"}`), http.StatusBadRequest, "messages[0].id"},
 		"tool name":  {with(`,"tools":[{"name":"` + strings.Repeat("n", 64) + `","description":""}]`), with(`,"tools":[{"name":"` + strings.Repeat("n", 65) + `","description":""}]`), http.StatusBadRequest, "tools[0].name"},
 	} {
