@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/chat"
 )
 
@@ -137,11 +138,19 @@ func partsOf(raw string) (reasoning, text string) {
 	return reasoning, text
 }
 
+// maxModel is the longest name of a model that is told on, in bytes.
+const maxModel = 128
+
+// named is what a provider calls the model that it used: it is kept with each run.
+func (m *OpenAI) named(model string) string {
+	return abi.OneLine(m.key.scrub(abi.Cut(model, maxErrorBody)), maxModel)
+}
+
 func (a *answer) usageOf(chunk openai.ChatCompletionChunk) *chat.Usage {
 	u := chunk.Usage
 	return &chat.Usage{
 		Provider:              a.m.o.Provider,
-		Model:                 chunk.Model,
+		Model:                 a.m.named(chunk.Model),
 		InputTokens:           max(u.PromptTokens, 0),
 		OutputTokens:          max(u.CompletionTokens, 0),
 		TotalTokens:           max(u.TotalTokens, u.PromptTokens+u.CompletionTokens, 0),

@@ -86,6 +86,23 @@ func TestUsageIsComplete(t *testing.T) {
 	}
 }
 
+// What a provider says that its model is called is kept with each run and shown: in a line,
+// not for megabytes, and without the key.
+func TestNamesOfModelsAreShort(t *testing.T) {
+	const key = "sk-of-the-operator"
+	for model, want := range map[string]string{
+		strings.Repeat("m", 1<<20):  strings.Repeat("m", 125) + "…",
+		"a\\n" + key + "\\u001b[2J": "a [key]\uFFFD[2J",
+	} {
+		m, _ := against(t, llm.OpenAIOptions{Key: key}, llmtest.Stream(llmtest.Say("hi"), llmtest.Finish("stop"),
+			llmtest.Raw(`data: {"choices":[],"model":"`+model+`","usage":{"prompt_tokens":3,"completion_tokens":1}}`+"\n\n"), llmtest.Done()))
+		got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go")))
+		if got.Usage == nil || got.Usage.Model != want {
+			t.Errorf("%.40q: %+v", model, got.Usage)
+		}
+	}
+}
+
 // TestCallsHaveIDsOfTheirOwn: an id that the provider used before, or that none takes
 // back, is replaced.
 func TestCallsHaveIDsOfTheirOwn(t *testing.T) {
