@@ -60,33 +60,6 @@ func newStream(th *live, run string, after int64) *Stream {
 	return &Stream{th: th, run: run, at: after, removals: th.removals.Load(), wake: make(chan struct{}, 1)}
 }
 
-// push adds an item for the reader, unless it lags too far behind: then it is cut off.
-func (s *Stream) push(i Item, size int) bool {
-	if s.run != "" && s.run != i.RunID {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if o := s.th.k.o; len(s.items) >= o.Buffer || s.bytes+size > o.BufferBytes || s.bytes+size > littleLag && s.th.k.lag.Load() > o.LagBytes {
-		s.why = ErrSlow
-	} else {
-		s.items = append(s.items, i)
-		s.lags(size)
-	}
-	s.signal()
-	return s.why == nil
-}
-
-// littleLag is how many bytes every stream may lag behind, however much the others do.
-const littleLag = 64 << 10
-
-// lags notes that the stream lags behind by so many bytes more, or less. The caller has
-// its lock.
-func (s *Stream) lags(more int) {
-	s.bytes += more
-	s.th.k.lag.Add(int64(more))
-}
-
 func (s *Stream) signal() {
 	select {
 	case s.wake <- struct{}{}:

@@ -245,11 +245,11 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 	for name, o := range map[string]session.Options{"events": {Buffer: 10}, "bytes": {BufferBytes: 10_000}} {
 		t.Run(name, func(t *testing.T) {
 			k := opened(t, &sessiontest.Memory{}, o)
-			const deltas = 100
+			const deltas, piece = 100, 8 << 10
 			slow := submit(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
 				emits(t, r, textStart("a"))
 				for range deltas {
-					emits(t, r, textMore("a", "x"))
+					emits(t, r, textMore("a", strings.Repeat("x", piece)))
 				}
 				emits(t, r, textEnd("a"))
 				return session.Outcome{}, nil
@@ -273,7 +273,65 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 				}
 				more = append(more, i)
 			}
-			want(t, "again", told(more), "a="+strings.Repeat("x", deltas)+" RUN_FINISHED")
+			want(t, "again", told(more), "a="+strings.Repeat("x", deltas*piece)+" RUN_FINISHED")
+		})
+	}
+}
+
+// An answer that comes all at once in thousands of small pieces, as from a proxy that holds
+// it back, cuts nobody off: pieces of one text that wait become one, in their order.
+func TestManySmallPiecesCutNobodyOff(t *testing.T) {
+	for name, of := range map[string]struct {
+		begins, ends func(id string) event.Event
+		more         func(id, text string) event.Event
+	}{
+		"text": {textStart, textEnd, textMore},
+		"reasoning": {
+			func(id string) event.Event { return event.ReasoningMessageStart{MessageID: id, Role: chat.Reasoning} },
+			func(id string) event.Event { return event.ReasoningMessageEnd{MessageID: id} },
+			func(id, text string) event.Event { return event.ReasoningMessageContent{MessageID: id, Delta: text} },
+		},
+		"arguments": {
+			func(id string) event.Event { return event.ToolCallStart{ToolCallID: id, ToolCallName: "t"} },
+			func(id string) event.Event { return event.ToolCallEnd{ToolCallID: id} },
+			func(id, text string) event.Event { return event.ToolCallArgs{ToolCallID: id, Delta: text} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := opened(t, &sessiontest.Memory{}, session.Options{Buffer: 40})
+			var said [2]strings.Builder
+			s := submit(t, k, input("r", user("u", "hi")), func(_ context.Context, r *session.Run) (session.Outcome, error) {
+				emits(t, r, of.begins("a"), of.begins("b"))
+				for n := range 10_000 {
+					text := fmt.Sprint(n, ",")
+					at := n / 5000
+					said[at].WriteString(text)
+					emits(t, r, of.more([]string{"a", "b"}[at], text))
+				}
+				emits(t, r, of.ends("a"), of.ends("b"))
+				return session.Outcome{}, nil
+			})
+			waitEnded(t, k, "r")
+			items, err := read(s)
+			if !errors.Is(err, io.EOF) || len(items) > 40 {
+				t.Fatalf("%d items, %v", len(items), err)
+			}
+			var got [2]strings.Builder
+			for _, i := range items {
+				switch e := i.Event.(type) {
+				case event.TextMessageContent:
+					got[e.MessageID[0]-'a'].WriteString(e.Delta)
+				case event.ReasoningMessageContent:
+					got[e.MessageID[0]-'a'].WriteString(e.Delta)
+				case event.ToolCallArgs:
+					got[e.ToolCallID[0]-'a'].WriteString(e.Delta)
+				}
+			}
+			for at := range said {
+				if got[at].String() != said[at].String() {
+					t.Errorf("%d: %d bytes, want %d", at, got[at].Len(), said[at].Len())
+				}
+			}
 		})
 	}
 }
