@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/runtime/session"
 )
 
 // Config is what hutch was told by its flags, its environment and its
@@ -52,6 +53,8 @@ type Config struct {
 	Telemetry telemetryConfig
 	// Agents are those that answer people, the default one first: at least one.
 	Agents []*agentConfig
+	// Engine is what all agents share: how many runs there are, and what is kept of threads.
+	Engine session.Options
 	// agentsFrom is the file that has them; empty if none has.
 	agentsFrom string
 	// Log is the level of the log, empty for the command's own.

@@ -57,7 +57,8 @@ func openEngine(ctx context.Context, cfg Config, p program, threads session.Stor
 			err = errors.Join(err, e.Close())
 		}
 	}()
-	o := session.Options{Logger: log}
+	o := cfg.Engine
+	o.Logger = log
 	for _, a := range cfg.Agents {
 		o.RunTime = max(o.RunTime, a.Wall+wallGrace)
 	}

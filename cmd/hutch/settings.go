@@ -110,6 +110,7 @@ func settings() []setting {
 			means: "lines of this level and above go to standard error", set: setLog},
 	}
 	all = append(all, telemetrySettings()...)
+	all = append(all, engineSettings()...)
 	for _, key := range limitKeys {
 		s := setting{key: keyLimits + key.name, env: envLimit + strings.ToUpper(key.name), fallback: key.fallback, allowed: key.allowed, example: key.fallback,
 			means: key.means, set: func(cfg *Config, values []string) error { return key.set(&cfg.Limits, values[0]) }}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hutch-run/hutch/protocol/access"
+	"github.com/hutch-run/hutch/protocol/agui"
+	"github.com/hutch-run/hutch/runtime/session"
+)
+
+// H-17, H-22: without a word about it there are 16 runs at once, 4 of an agent, and threads
+// are kept 90 days.
+func TestH_17_H_22_DefaultsOfTheEngine(t *testing.T) {
+	cfg, err := readConfig(t, "", nil)
+	must(t, err)
+	got, want := fmt.Sprintf("%+v", cfg.Engine), fmt.Sprintf("%+v", session.Options{
+		PerAgent: 4, PerProcess: 16, QueuePerThread: 16, Queue: 256, KeepThreads: 90 * day, KeepEvents: 30 * day, Threads: 10_000,
+		Thread: session.Bounds{Messages: 20_000, Bytes: 64 << 20}, EventBytes: 64 << 20, Window: session.Bounds{Messages: 200, Bytes: 512 << 10},
+	})
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, wrong := range []string{"runs: {at_once: 0}", "runs: {queue: -1}", "threads: {keep: 90d}", "threads: {keep: 100000h}", "threads: {bytes: 1KiB}", "threads: {bytes: 64}", "threads: {kept: 1h}"} {
+		if _, err := readConfig(t, wrong+"\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// H-22: as many runs there are at once, and wait, as are configured.
+func TestH_22_RunsAtOnceAreConfigured(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "slow.yaml")
+	must(t, os.WriteFile(file, []byte("- delay: 60s\n- say: late\n"), 0o600))
+	agents := "\nagents:\n  one: {default: true, model: {kind: script, script: " + file + "}}\n  two: {model: {kind: script, script: " + file + "}}\n"
+	for _, c := range []struct {
+		runs    string
+		started []bool // of a run of one, another of one, and one of two
+		busy    bool   // for a fourth
+	}{
+		{"", []bool{true, true, true}, false},
+		{"runs: {per_agent: 1}", []bool{true, false, true}, false},
+		{"runs: {at_once: 2}", []bool{true, true, false}, false},
+		{"runs: {at_once: 1, queue: 2}", []bool{true, false, false}, true},
+	} {
+		t.Run(c.runs, func(t *testing.T) {
+			e := testEngine(t, nil, c.runs+agents)
+			for i, agent := range []string{"one", "one", "two"} {
+				v, err := e.visit(access.Anyone(), agent, faceAGUI)
+				must(t, err)
+				id := fmt.Sprint("t", i)
+				s, err := v.submit(t.Context(), input(id, "r", says("m", "x")))
+				must(t, err)
+				t.Cleanup(s.Close)
+				if _, runs := v.keeper.Active(v.who, session.Ref{Owner: v.who.Name, ID: id}); runs != c.started[i] {
+					t.Errorf("run %d of %s: in progress is %v, want %v", i, agent, runs, c.started[i])
+				}
+			}
+			v, err := e.visit(access.Anyone(), "two", faceAGUI)
+			must(t, err)
+			s, err := v.submit(t.Context(), input("t3", "r", says("m", "x")))
+			if err == nil {
+				t.Cleanup(s.Close)
+			}
+			if errors.Is(err, session.ErrBusy) != c.busy {
+				t.Errorf("a fourth run: %v, want busy: %v", err, c.busy)
+			}
+		})
+	}
+}
+
+// H-17, E3-20: what is kept of threads is bounded as configured.
+func TestH_17_E3_20_ThreadsAreBoundedAsConfigured(t *testing.T) {
+	e := testEngine(t, nil, "threads: {per_principal: 2}\n"+twoAgents)
+	v, err := e.visit(access.Identity{Principal: "ann"}, "", faceAGUI)
+	must(t, err)
+	for i := range 4 {
+		_, err := ran(t, v, input(fmt.Sprint("t", i), "r", says("m", "x")))
+		must(t, err)
+	}
+	page, err := v.Threads(t.Context(), agui.ThreadsQuery{Limit: 9})
+	must(t, err)
+	if len(page.Threads) != 2 || page.Threads[0].ID != "t3" {
+		t.Errorf("kept are %+v, want two, the last one first", page.Threads)
+	}
+}
