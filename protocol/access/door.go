@@ -2,9 +2,9 @@ package access
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -185,11 +185,33 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, why string, code i
 	d.o.Refused(why)
 	d.o.Logger.DebugContext(r.Context(), "request refused", "reason", text, "from", r.RemoteAddr, "host", abi.Cut(r.Host, 80),
 		"origin", abi.Cut(strings.Join(r.Header["Origin"], ","), 80), "path", abi.Cut(r.URL.Path, 80))
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	body, err := json.Marshal(map[string]refusal{"error": {codeOf(code), text, w.Header().Get("X-Request-Id")}})
+	if err != nil { // it is three texts
+		body = []byte(`{"error":{"code":"` + codeOf(code) + `"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	if id := w.Header().Get("X-Request-Id"); id != "" {
-		text += " (request " + id + ")"
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+// A refusal is what is said of a request that is not let in, in the form that all errors
+// outside of MCP have: who asks for a stream of events reads one form of them.
+type refusal struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	RequestID string `json:"requestId,omitempty"`
+}
+
+// codeOf is what a status is called in a refusal.
+func codeOf(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "invalid_request"
+	case http.StatusUnauthorized:
+		return "unauthorized"
+	case http.StatusTooManyRequests:
+		return "too_many_requests"
 	}
-	_, _ = io.WriteString(w, text+"\n") // the client may be gone
+	return "forbidden"
 }

@@ -59,10 +59,66 @@ func ask(d *access.Door, route string, headers ...string) *httptest.ResponseReco
 	return w
 }
 
+// expect wants this body, or in what is refused this message.
 func expect(t *testing.T, w *httptest.ResponseRecorder, code int, body string) {
 	t.Helper()
-	if got := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != code || got != body {
+	got := w.Body.String()
+	if w.Code >= 400 {
+		got = refused(t, w).Message
+	}
+	if w.Code != code || got != body {
 		t.Errorf("%d %q, want %d %q", w.Code, got, code, body)
+	}
+}
+
+type refusal struct{ Code, Message, RequestID string }
+
+// refused reads what is said of a request that was not let in.
+func refused(t *testing.T, w *httptest.ResponseRecorder) refusal {
+	t.Helper()
+	var said struct{ Error refusal }
+	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Cache-Control") != "no-store" {
+		t.Errorf("%q with %v: %v", w.Body, w.Header(), err)
+	}
+	return said.Error
+}
+
+// Who is not let in reads that in the form which all errors outside of MCP have, with the id
+// of the request.
+func TestRefusalsAreJSON(t *testing.T) {
+	tok, text := newToken(t, "ci", "alice")
+	d := access.NewDoor(openKeys(t, tok), access.Options{})
+	for range access.MaxFailures {
+		ask(d, "POST /mcp", "Remote: 192.0.2.9:1", "Authorization: Bearer x")
+	}
+	for _, c := range []struct {
+		route, header string
+		status        int
+		code          string
+		challenge     bool
+	}{
+		{"POST /mcp", "Host: evil.test", 403, "forbidden", false},
+		{"POST /mcp", "Origin: http://evil.test", 403, "forbidden", false},
+		{"POST /mcp", "Cookie: a=b", 401, "unauthorized", true},
+		{"POST /mcp", "Authorization: Bearer x", 401, "unauthorized", true},
+		{"GET /metrics", "Authorization: Bearer " + text, 403, "forbidden", true},
+		{"POST /mcp", "Authorization: Bearer y", 429, "too_many_requests", true},
+	} {
+		headers := []string{c.header}
+		if c.status == 429 {
+			headers = append(headers, "Remote: 192.0.2.9:1")
+		}
+		w := ask(d, c.route, headers...)
+		got := refused(t, w)
+		if w.Code != c.status || got.Code != c.code || got.Message == "" || (w.Header().Get("WWW-Authenticate") != "") != c.challenge {
+			t.Errorf("%s %s: %d %+v %v", c.route, c.header, w.Code, got, w.Header())
+		}
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("X-Request-Id", "r1")
+	d.Wrap(room).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if got := refused(t, w); got.RequestID != "r1" {
+		t.Errorf("the id of the request: %+v", got)
 	}
 }
 
