@@ -147,7 +147,7 @@ func recovered(next http.Handler, log *slog.Logger) http.Handler {
 				panic(x)
 			}
 			log.ErrorContext(r.Context(), "handler broke", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			http.Error(w, "internal error, request "+requestID(r.Context()), http.StatusInternalServerError)
+			refuse(w, http.StatusInternalServerError, "internal", "hutch could not answer: its log says why")
 		}()
 		next.ServeHTTP(w, r)
 	})

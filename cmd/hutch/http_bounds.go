@@ -16,7 +16,7 @@ func boundedBody(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > most {
 			w.Header().Set("Connection", "close")
-			plain(w, http.StatusRequestEntityTooLarge, "body of "+strconv.FormatInt(r.ContentLength, 10)+" bytes: at most "+strconv.FormatInt(most, 10))
+			refuse(w, http.StatusRequestEntityTooLarge, "too_large", "body of "+strconv.FormatInt(r.ContentLength, 10)+" bytes: at most "+strconv.FormatInt(most, 10))
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {
