@@ -52,7 +52,7 @@ examples:
 // A talker is an agent as "hutch chat" reaches it: in this process, or through the
 // owner of the state folder.
 type talker interface {
-	Run(context.Context, event.Input) iterEvents
+	Run(context.Context, event.Input) (iterEvents, error)
 	Cancel(ctx context.Context, threadID, runID string) error
 	Thread(context.Context, string, agui.MessagesQuery) (agui.History, error)
 	Capabilities(context.Context) (agui.Capabilities, error)
@@ -262,7 +262,11 @@ func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinis
 		return last, err
 	}
 	in.ThreadID, in.RunID, in.ProtocolVersion = ch.thread, rand.Text(), event.Version
-	for e, err := range t.Run(ctx, in) {
+	events, err := t.Run(ctx, in)
+	if err != nil {
+		events = func(yield func(event.Event, error) bool) { yield(nil, err) }
+	}
+	for e, err := range events {
 		if ctx.Err() != nil {
 			break
 		}

@@ -146,13 +146,12 @@ func (c aguiClient) get(ctx context.Context, path string, into any) (err error) 
 }
 
 // Run implements talker.
-func (c aguiClient) Run(ctx context.Context, in event.Input) iterEvents {
+func (c aguiClient) Run(ctx context.Context, in event.Input) (iterEvents, error) {
+	resp, err := c.do(ctx, http.MethodPost, "", in)
+	if err != nil {
+		return nil, err
+	}
 	return func(yield func(event.Event, error) bool) {
-		resp, err := c.do(ctx, http.MethodPost, "", in)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		defer resp.Body.Close() //nolint:errcheck // it was read only
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, maxEvent)
@@ -172,7 +171,7 @@ func (c aguiClient) Run(ctx context.Context, in event.Input) iterEvents {
 		if err := lines.Err(); err != nil {
 			yield(nil, &event.Failure{Code: event.CodeUnavailable, Message: "the answer was cut off: look at the thread again", Cause: err})
 		}
-	}
+	}, nil
 }
 
 // Cancel implements talker.

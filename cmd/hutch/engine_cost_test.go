@@ -140,7 +140,11 @@ func (w *weighed) turn(thread, run, said string) time.Duration {
 // finishes runs a turn, which has to end well.
 func finishes(v agui.Engine, in event.Input) error {
 	var last event.Event
-	for e, err := range v.Run(context.Background(), in) {
+	events, err := v.Run(context.Background(), in)
+	if err != nil {
+		return err
+	}
+	for e, err := range events {
 		if err != nil {
 			return err
 		}

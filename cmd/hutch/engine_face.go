@@ -85,13 +85,12 @@ func toldRun(err error) error {
 }
 
 // Run implements [agui.Engine].
-func (v visitor) Run(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
+func (v visitor) Run(ctx context.Context, in event.Input) (iter.Seq2[event.Event, error], error) {
+	s, err := v.submit(ctx, in)
+	if err != nil {
+		return nil, toldRun(err)
+	}
 	return func(yield func(event.Event, error) bool) {
-		s, err := v.submit(ctx, in)
-		if err != nil {
-			yield(nil, toldRun(err))
-			return
-		}
 		defer s.Close()
 		ended := play(ctx, s, yield)
 		if ended || v.cfg.Leaving != leavingCancel {
@@ -101,7 +100,7 @@ func (v visitor) Run(ctx context.Context, in event.Input) iter.Seq2[event.Event,
 		if err := v.keeper.Cancel(context.WithoutCancel(ctx), v.who, ref, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) {
 			v.log.DebugContext(ctx, "a run whose client left was not cancelled", "thread", in.ThreadID, "run", in.RunID, "error", err)
 		}
-	}
+	}, nil
 }
 
 // play yields what a stream gives, and reports whether it is at its end.

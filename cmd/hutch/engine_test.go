@@ -111,7 +111,11 @@ func testEngine(t *testing.T, tools someTools, agents string) *engine {
 // ran runs a turn to its end and returns its events.
 func ran(t *testing.T, v agui.Engine, in event.Input) (all []event.Event, failed error) {
 	t.Helper()
-	for e, err := range v.Run(t.Context(), in) {
+	events, err := v.Run(t.Context(), in)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range events {
 		if err != nil {
 			failed = err
 			continue

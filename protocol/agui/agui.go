@@ -25,13 +25,15 @@ import (
 // Engine is what there is for one caller. Of threads of others it says
 // [event.ErrNotFound], as of those that do not exist.
 type Engine interface {
-	// Run starts a run, or plays the one that the input started already. Ending ctx or
-	// the iteration leaves the run; whether it then goes on is the engine's policy, but
-	// the iteration ends at once. An error that comes first of all may become an HTTP
-	// status.
-	Run(ctx context.Context, in event.Input) iter.Seq2[event.Event, error]
+	// Run takes a run, or plays the one that the input started already. It returns when
+	// the run is taken, though it may have to wait for others before it begins; an error
+	// says that it is not, and may become an HTTP status. The events are to be iterated
+	// over, once. Ending ctx or the iteration leaves the run; whether it then goes on is
+	// the engine's policy, but the iteration ends at once.
+	Run(ctx context.Context, in event.Input) (iter.Seq2[event.Event, error], error)
 	// Events plays a run from its beginning. Without a run's id it plays the one in
-	// progress, and each that follows, until ctx ends.
+	// progress, and each that follows, until ctx ends. The events are to be iterated
+	// over, once.
 	Events(ctx context.Context, threadID, runID string) (iter.Seq2[event.Event, error], error)
 	// Cancel ends a run; without an id, the one in progress. It returns
 	// [event.ErrNotRunning] if there is none.

@@ -165,7 +165,7 @@ func TestH20_ErrorsBeforeAStream(t *testing.T) {
 		{&event.Failure{Code: "duplicate_run_id", Message: "the run r-1 had another input"}, 200, "duplicate_run_id", ""},
 		{errors.New("secret"), 200, "internal", ""},
 	} {
-		f := &fake{run: func(context.Context, event.Input) iter.Seq2[event.Event, error] { return failing(c.err) }}
+		f := &fake{refuse: func() error { return c.err }}
 		server := served(t, f, Options{Logger: l.logger()})
 		resp, body := do(t, server.URL, asking("x"))
 		if resp.StatusCode != c.status || !strings.Contains(body, `"code":"`+c.code+`"`) || resp.Header.Get("Retry-After") != c.retry || strings.Contains(body, "secret") {

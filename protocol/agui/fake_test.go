@@ -17,6 +17,8 @@ import (
 // has one thread, of its own name.
 type fake struct {
 	principal string
+	// refuse, if it is set, says why no run is taken.
+	refuse func() error
 	// run, if it is set, is what every run does.
 	run func(ctx context.Context, in event.Input) iter.Seq2[event.Event, error]
 	// left is how many runs were ended from outside.
@@ -25,7 +27,7 @@ type fake struct {
 
 // open returns it for whoever the request says it is of.
 func (f *fake) open(r *http.Request) (Engine, error) {
-	return &fake{principal: r.Header.Get("Principal"), run: f.run, left: f.left}, nil
+	return &fake{principal: r.Header.Get("Principal"), refuse: f.refuse, run: f.run, left: f.left}, nil
 }
 
 // failing yields events and errors as they are listed.
@@ -86,7 +88,14 @@ func together(parts ...[]any) (all []any) {
 	return all
 }
 
-func (f *fake) Run(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
+func (f *fake) Run(ctx context.Context, in event.Input) (iter.Seq2[event.Event, error], error) {
+	if f.refuse != nil {
+		return nil, f.refuse()
+	}
+	return f.does(ctx, in), nil
+}
+
+func (f *fake) does(ctx context.Context, in event.Input) iter.Seq2[event.Event, error] {
 	if f.run != nil {
 		return f.run(ctx, in)
 	}

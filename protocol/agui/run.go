@@ -30,7 +30,13 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, engine Engine) {
 	defer v.leave()
 	st, end := s.stream(w, v.cancel)
 	defer end()
-	s.play(v.ctx, st, engine.Run(v.ctx, in), written{
+	events, err := engine.Run(v.ctx, in)
+	if err != nil {
+		events = func(yield func(event.Event, error) bool) { yield(nil, err) }
+	} else {
+		st.begin() // it may have to wait, and proxies do not
+	}
+	s.play(v.ctx, st, events, written{
 		GuardOptions: event.GuardOptions{ThreadID: in.ThreadID, RunID: in.RunID},
 		old:          in.ProtocolVersion == "",
 	})
@@ -57,9 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, engine Engine) {
 	}
 	st, end := s.stream(w, v.cancel)
 	defer end()
-	if !st.begin() {
-		return
-	}
+	st.begin()
 	s.play(v.ctx, st, events, written{
 		GuardOptions: event.GuardOptions{ThreadID: id, RunID: runID, Many: runID == ""},
 		old:          r.URL.Query().Get("protocolVersion") == "",
@@ -72,7 +76,8 @@ type written struct {
 	old bool // for a client of the 0.x generation
 }
 
-// play writes events until the run's last one, or until the client is gone.
+// play writes events until the run's last one, or until the client is gone. What gives
+// them is begun in any case, so that it can let go of what it has.
 func (s *Server) play(ctx context.Context, st *stream, events iter.Seq2[event.Event, error], as written) {
 	for e, err := range event.Guard(ending(ctx, events), as.GuardOptions) {
 		if why := context.Cause(ctx); why != nil && !errors.Is(why, errShutdown) {

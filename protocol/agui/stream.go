@@ -77,11 +77,12 @@ func (st *stream) comment() time.Duration {
 	return st.s.o.KeepAlive
 }
 
-// begin sends the status, for a stream whose first event may be long in coming.
-func (st *stream) begin() bool {
+// begin sends the status, for a stream whose first event may be long in coming. If it
+// cannot, the stream's context ends.
+func (st *stream) begin() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.frame(nil)
+	st.frame(nil)
 }
 
 // event writes an event. It reports whether the stream goes on.

@@ -239,6 +239,7 @@ func TestConnectionsThatCannotStream(t *testing.T) {
 		"no deadlines":        {deadline: http.ErrNotSupported},
 		"no write succeeds":   {},
 		"the second one ends": {flushes: 1},
+		"the third one ends":  {flushes: 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w.ResponseRecorder = httptest.NewRecorder()
@@ -373,11 +374,9 @@ func TestH08_StreamsAreCapped(t *testing.T) {
 // What could have been a status is an event once the status is out.
 func TestErrorBehindAKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{run: func(context.Context, event.Input) iter.Seq2[event.Event, error] {
-			return func(yield func(event.Event, error) bool) {
-				time.Sleep(13 * time.Second)
-				yield(nil, &event.Failure{Code: event.CodeBusy, Message: "16 runs are in progress"})
-			}
+		f := &fake{refuse: func() error {
+			time.Sleep(13 * time.Second)
+			return &event.Failure{Code: event.CodeBusy, Message: "16 runs are in progress"}
 		}}
 		conn := inBubble(t, f, Options{}).connect(t, sent(waits))
 		resp, body := respond(t, conn)
@@ -385,6 +384,30 @@ func TestErrorBehindAKeepAlive(t *testing.T) {
 		const want = ": keep-alive\n\n" + `data: {"type":"RUN_ERROR","message":"16 runs are in progress","code":"busy"}` + "\n\n"
 		if resp.StatusCode != http.StatusOK || string(text) != want || err != nil {
 			t.Errorf("%s %s, %v", resp.Status, text, err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A run that waits for others is a stream at once, and what it then fails with is an event.
+func TestRunsThatWaitHaveTheirStatusAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{run: func(context.Context, event.Input) iter.Seq2[event.Event, error] {
+			return func(yield func(event.Event, error) bool) {
+				time.Sleep(5 * time.Second)
+				yield(nil, &event.Failure{Code: event.CodeInvalid, Message: "resume: no interrupt i waits"})
+			}
+		}}
+		begin := time.Now()
+		conn := inBubble(t, f, Options{}).connect(t, sent(waits))
+		resp, body := respond(t, conn)
+		if took := time.Since(begin); took != 0 || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%s %v after %s", resp.Status, resp.Header, took)
+		}
+		if got := line(t, body); !strings.Contains(got, `"RUN_ERROR"`) || !strings.Contains(got, event.CodeInvalid) {
+			t.Error(got)
 		}
 		if err := conn.Close(); err != nil {
 			t.Error(err)
