@@ -450,7 +450,7 @@ func TestC_28_SnapshotsForWhoMissedSomething(t *testing.T) {
 		run    string
 		sends  []int // of what is kept
 		misses bool
-	}{{"the first turn alone", "r3", []int{0, 1}, true}, {"only new ones", "r4", nil, false}} {
+	}{{"all of it", "r2b", []int{0, 1, 2, 3}, false}, {"the first turn alone", "r3", []int{0, 1}, true}, {"only new ones", "r4", nil, false}} {
 		var history []string
 		for _, i := range c.sends {
 			history = append(history, string(kept.Messages[i]))
@@ -467,7 +467,7 @@ func TestC_28_SnapshotsForWhoMissedSomething(t *testing.T) {
 		if there != c.misses || !strings.Contains(string(text), "RUN_FINISHED") {
 			t.Errorf("%s: %s", c.name, text)
 		}
-		if c.misses && (strings.Count(snapshot, `"content":"hello"`) != 3 || strings.Count(snapshot, `"content":"Hello."`) != 2) {
+		if c.misses && (strings.Count(snapshot, `"content":"hello"`) != 4 || strings.Count(snapshot, `"content":"Hello."`) != 3) {
 			t.Errorf("%s: the snapshot is %s", c.name, snapshot)
 		}
 	}
