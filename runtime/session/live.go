@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/runtime/history"
 	"github.com/hutch-run/hutch/runtime/tail"
@@ -191,11 +193,50 @@ func (th *live) cutOff(why error) {
 // readWindow reads the end of the thread, or of what is before a message.
 func (th *live) readWindow(ctx context.Context, before int64) (history.Window, error) {
 	w := th.k.window()
-	stored, err := th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Before: before, Limit: th.k.o.Window.Messages, MaxBytes: th.k.o.Window.Bytes})
+	stored, err := th.last(ctx, before)
+	if err != nil {
+		return w, err
+	}
+	began, err := th.began(ctx, stored)
+	if err != nil {
+		return w, err
+	}
+	for _, m := range began {
+		w.Add(m)
+	}
 	for _, s := range stored {
 		w.Add(s.Message)
 	}
-	return w, err
+	return w, nil
+}
+
+// last reads as much as is shown of what is before a message, or of the end for 0.
+func (th *live) last(ctx context.Context, before int64) ([]Stored, error) {
+	return th.k.store.ThreadMessages(ctx, th.ref, MessageQuery{Last: true, Before: before, Limit: th.k.o.Window.Messages, MaxBytes: th.k.o.Window.Bytes})
+}
+
+// began reads what else a model has to be shown of a turn that began before what is read
+// of the thread: the question of the user, and the calls that the first results answer.
+func (th *live) began(ctx context.Context, stored []Stored) (began []chat.Message, err error) {
+	if slices.ContainsFunc(stored, func(s Stored) bool { return s.Role == chat.User }) {
+		return nil, nil
+	}
+	apart := len(stored) > 0 && stored[0].Role == chat.Tool // from its call
+	for page := stored; len(page) > 0; {
+		if page, err = th.last(ctx, page[0].Number); err != nil {
+			return nil, err
+		}
+		for _, s := range slices.Backward(page) {
+			if apart || s.Role == chat.User {
+				began = slices.Insert(began, 0, s.Message)
+				apart = apart && s.Role == chat.Tool
+			}
+			if s.Role == chat.User {
+				return began, nil
+			}
+		}
+	}
+	return began, nil
 }
 
 // head is the number of the thread's last change.
