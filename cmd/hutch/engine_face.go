@@ -11,8 +11,10 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/agui"
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -37,7 +39,7 @@ var _ agui.Engine = visitor{}
 func (e *engine) visit(who access.Identity, name, face string) (visitor, error) {
 	a, ok := e.named(name)
 	if !ok {
-		return visitor{}, fmt.Errorf("agent %s: %w", quoted(name), event.ErrNotFound)
+		return visitor{}, &event.Failure{Code: "not_found", Message: fmt.Sprintf("there is no agent %s: there are %s", quoted(name), abi.OneLine(strings.Join(e.names, ", "), 400)), Cause: event.ErrNotFound}
 	}
 	return visitor{a, session.Principal{Name: who.Principal, ReadAll: who.Has(access.ThreadsRead)}, face, e.log}, nil
 }

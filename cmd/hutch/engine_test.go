@@ -140,6 +140,14 @@ agents:
   none: {model: {kind: echo}, history: stateless}
 `
 
+// Who names an agent that there is none of is told which there are.
+func TestUnknownAgents(t *testing.T) {
+	_, err := testEngine(t, nil, twoAgents).visit(access.Anyone(), "tow", faceAGUI)
+	if f := (*event.Failure)(nil); !errors.As(err, &f) || !errors.Is(err, event.ErrNotFound) || f.Message != `there is no agent "tow": there are one, two, none` {
+		t.Errorf("found: %v", err)
+	}
+}
+
 // E3-15: threads belong to a principal and an agent; the scope threads:read shows those of
 // others, page by page.
 func TestE3_15_ThreadsOfAgents(t *testing.T) {

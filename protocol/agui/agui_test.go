@@ -156,6 +156,7 @@ func TestH20_ErrorsBeforeAStream(t *testing.T) {
 		retry  string
 	}{
 		{event.ErrNotFound, 404, "not_found", ""},
+		{&event.Failure{Code: "not_found", Message: "there is no agent", Cause: fmt.Errorf("secret: %w", event.ErrNotFound)}, 404, `not_found","message":"there is no agent`, ""},
 		{fmt.Errorf("secret: %w", event.ErrNotRunning), 409, "not_running", ""},
 		{&event.Failure{Code: event.CodeInvalid, Message: "resume: no interrupt i waits"}, 400, "invalid_input", ""},
 		{&event.Failure{Code: event.CodeForbidden, Message: "the thread may only be read"}, 403, "forbidden", ""},

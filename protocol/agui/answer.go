@@ -28,7 +28,11 @@ const requestHeader = "X-Request-Id"
 func refusalOf(err error) (*refusal, bool) {
 	switch {
 	case errors.Is(err, event.ErrNotFound):
-		return &refusal{status: http.StatusNotFound, Code: "not_found", Message: "no such thread or run"}, true
+		answer := &refusal{status: http.StatusNotFound, Code: "not_found", Message: "no such thread or run"}
+		if f := (*event.Failure)(nil); errors.As(err, &f) { // it says what it is that is not there
+			answer.Message = f.Message
+		}
+		return answer, true
 	case errors.Is(err, event.ErrNotRunning):
 		return &refusal{status: http.StatusConflict, Code: "not_running", Message: "no run of the thread is in progress"}, true
 	}

@@ -37,7 +37,7 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string {
-	if f.Cause == nil {
+	if f.Cause == nil || f.Cause.Error() == f.Message {
 		return f.Message
 	}
 	return f.Message + ": " + f.Cause.Error()

@@ -146,7 +146,7 @@ func TestH20_ErrorsAsPeersReadThem(t *testing.T) {
 		}
 	}
 	f := &event.Failure{Code: "x", Message: "m", Cause: context.Canceled}
-	if f.Error() != "m: context canceled" || !errors.Is(f, context.Canceled) || (&event.Failure{Message: "m"}).Error() != "m" {
+	if f.Error() != "m: context canceled" || !errors.Is(f, context.Canceled) || (&event.Failure{Message: "m"}).Error() != "m" || (&event.Failure{Message: "m", Cause: errors.New("m")}).Error() != "m" {
 		t.Error(f)
 	}
 }
