@@ -133,18 +133,15 @@ func (ch *chatter) once(ctx context.Context, text string) error {
 
 // begin finds out what there is to send.
 func (ch *chatter) begin(ctx context.Context) error {
-	t, err := ch.connect(ctx)
-	if err != nil {
-		return err
-	}
-	can, err := t.Capabilities(ctx)
-	if err != nil {
-		return err
-	}
-	if can.State == nil || !can.State.PersistentState {
+	var can agui.Capabilities
+	err := ch.with(ctx, func(t talker) (again bool, err error) {
+		can, err = t.Capabilities(ctx)
+		return isOwnersEnd(err), err
+	})
+	if err == nil && (can.State == nil || !can.State.PersistentState) {
 		ch.history = &chatHistory{}
 	}
-	return nil
+	return err
 }
 
 // talk says what is typed, line by line.
@@ -179,11 +176,11 @@ func (ch *chatter) talk(ctx context.Context, say *voice) error {
 // resumeOpen shows where a thread stands that somebody comes back to, and asks what it
 // waits for.
 func (ch *chatter) resumeOpen(ctx context.Context) error {
-	t, err := ch.connect(ctx)
-	if err != nil {
-		return err
-	}
-	h, err := t.Thread(ctx, ch.thread, agui.MessagesQuery{Limit: recalled})
+	var h agui.History
+	err := ch.with(ctx, func(t talker) (again bool, err error) {
+		h, err = t.Thread(ctx, ch.thread, agui.MessagesQuery{Limit: recalled})
+		return isOwnersEnd(err), err
+	})
 	if errors.Is(err, event.ErrNotFound) {
 		return nil
 	}
@@ -257,11 +254,18 @@ const cancelPatience = 2 * time.Second
 // run runs one turn, shows it, and returns how it ended.
 func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinished, err error) {
 	defer func() { err = errors.Join(err, ch.show.end()) }()
-	t, err := ch.connect(ctx)
-	if err != nil {
-		return last, err
-	}
 	in.ThreadID, in.RunID, in.ProtocolVersion = ch.thread, rand.Text(), event.Version
+	err = ch.with(ctx, func(t talker) (again bool, err error) {
+		last, again, err = ch.play(ctx, t, in)
+		return again, err
+	})
+	return last, err
+}
+
+// play has an agent run an input, and shows it. again says that the owner of the state
+// folder ended before anything came of it.
+func (ch *chatter) play(ctx context.Context, t talker, in event.Input) (last event.RunFinished, again bool, err error) {
+	begun := false
 	events, err := t.Run(ctx, in)
 	if err != nil {
 		events = func(yield func(event.Event, error) bool) { yield(nil, err) }
@@ -271,29 +275,35 @@ func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinis
 			break
 		}
 		if err != nil {
-			return last, err
+			return last, !begun && ch.maySay(err), err
 		}
+		begun = true
 		if err := ch.show.event(e); err != nil {
-			return last, err
+			return last, false, err
 		}
 		ch.history.take(e)
 		switch e := e.(type) {
 		case event.RunFinished:
 			last = e
 		case event.RunError:
-			return last, &event.Failure{Code: e.Code, Message: e.Message}
+			return last, false, &event.Failure{Code: e.Code, Message: e.Message}
 		}
 	}
-	if ctx.Err() != nil { // whoever interrupts does not want the rest
-		ending, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
-		defer stop()
-		if err := t.Cancel(ending, in.ThreadID, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) && !errors.Is(err, event.ErrNotFound) {
-			return last, errors.Join(errInterrupted, err)
-		}
-		return last, ctx.Err()
+	switch {
+	case ctx.Err() != nil: // whoever interrupts does not want the rest
+		return last, false, ch.interrupted(ctx, t, in)
+	case last.RunID == "":
+		return last, false, &event.Failure{Code: event.CodeUnavailable, Message: "the answer ended in the middle: look at the thread again", Cause: io.ErrUnexpectedEOF}
 	}
-	if last.RunID == "" {
-		return last, &event.Failure{Code: event.CodeUnavailable, Message: "the answer ended in the middle: look at the thread again", Cause: io.ErrUnexpectedEOF}
+	return last, false, nil
+}
+
+// interrupted ends the run of an input.
+func (ch *chatter) interrupted(ctx context.Context, t talker, in event.Input) error {
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	defer stop()
+	if err := t.Cancel(ending, in.ThreadID, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) && !errors.Is(err, event.ErrNotFound) {
+		return errors.Join(errInterrupted, err)
 	}
-	return last, nil
+	return ctx.Err()
 }

@@ -23,8 +23,11 @@ func TestEverythingHasASetting(t *testing.T) {
 		if s.example == "" {
 			value = "a text"
 		}
-		if strings.HasSuffix(s.fallback, "auto") { // which is zero
+		switch { // which is zero
+		case strings.HasSuffix(s.fallback, "auto"):
 			value = "7"
+		case value == "false":
+			value = "true"
 		}
 		if err := cfg.put(s, given{[]string{value}, sourceFile, "x"}, func(string) string { return "/home/ann" }); err != nil {
 			t.Errorf("the example of %s: %v", s.key, err)
@@ -32,8 +35,8 @@ func TestEverythingHasASetting(t *testing.T) {
 	}
 	for _, name := range unset(reflect.ValueOf(cfg), "") {
 		// An author's, by its flag alone; a module's, in its policy; agents, which have
-		// names and many keys each.
-		if !slices.Contains([]string{".Dev", ".Limits.Call.Fresh", ".Agents"}, name) {
+		// names and many keys each; what the program gives its engine itself.
+		if !slices.Contains([]string{".Dev", ".Limits.Call.Fresh", ".Agents", ".Engine.Now", ".Engine.Logger"}, name) {
 			t.Errorf("Config%s has no setting", name)
 		}
 	}
