@@ -28,6 +28,13 @@ type agentConfig struct {
 	Model              modelConfig
 	// Tools are names and patterns of those that it may call; none are all.
 	Tools []string
+	// StateTools may change the state that agent and client share, and PollingTools are
+	// meant to be called again and again. HideState keeps the state from the model.
+	StateTools, PollingTools []string
+	HideState                bool
+	// Repeats is how often a tool is called with the same arguments, Parallel how many
+	// calls there are at the same time, and Result how much of a result is kept, in bytes.
+	Repeats, Parallel, Result int
 	// Rounds is how often in a run it may call tools, Wall how long a run may take, and
 	// ToolTimeout how long one call. Tokens and Cost bound what a run uses; 0 is no bound.
 	Rounds            int

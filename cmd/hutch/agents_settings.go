@@ -43,6 +43,12 @@ func (f agentField) words() []setting {
 				cfg.agent(string(f)).Tools = values
 				return checkPatterns(values)
 			}},
+		{key: "polling_tools", fallback: "none", derived: true, allowed: "names", example: "[text_stats]",
+			means: "tools that are meant to be called again and again", many: true, set: f.tools(func(a *agentConfig) *[]string { return &a.PollingTools })},
+		{key: "state_tools", fallback: "none", derived: true, allowed: "names", example: "[text_stats]",
+			means: "tools that may change the state that agent and client share", many: true, set: f.tools(func(a *agentConfig) *[]string { return &a.StateTools })},
+		{key: "hide_state", fallback: "false", allowed: "true, false", example: "false",
+			means: "keep that state from the model", set: f.truth(func(a *agentConfig) *bool { return &a.HideState })},
 	}
 }
 
@@ -85,6 +91,12 @@ func (f agentField) limits() []setting {
 			means: "wall time of a run", set: f.span(func(a *agentConfig) *time.Duration { return &a.Wall }, day)},
 		{key: "limits.tool_timeout", fallback: "30s", allowed: "1ms to 1h", example: "30s",
 			means: "wall time of one call of a tool; that of all calls counts too", set: f.span(func(a *agentConfig) *time.Duration { return &a.ToolTimeout }, maxDuration)},
+		{key: "limits.result", fallback: "32KiB", allowed: "1KiB to 1MiB", example: "32KiB",
+			means: "how much of a result is kept and shown to the model", set: f.take(func(a *agentConfig, text string) error { return setSize(&a.Result, text, 1<<10, 1<<20) })},
+		{key: "limits.parallel", fallback: "8", allowed: "1 to 64", example: "8",
+			means: "calls of a run at the same time, of tools that only read", set: f.take(func(a *agentConfig, text string) error { return setCount(&a.Parallel, text, 64) })},
+		{key: "limits.repeats", fallback: "3", allowed: "1 to 1000", example: "3",
+			means: "how often a tool is called with the same arguments, if it is none of polling_tools", set: f.take(func(a *agentConfig, text string) error { return setCount(&a.Repeats, text, 1000) })},
 		{key: "limits.tokens", fallback: "none", derived: true, allowed: "1 to 1000000000000", example: "200000",
 			means: "tokens of a run, read and written", set: f.take(func(a *agentConfig, text string) error { return setCount(&a.Tokens, text, 1_000_000_000_000) })},
 		{key: "limits.cost", fallback: "none", derived: true, allowed: "0 to 1000000, where there is a price", example: "0.5",
@@ -132,6 +144,19 @@ func (f agentField) checked(field func(*agentConfig) *string, check func(string)
 		*field(a) = text
 		return nil
 	})
+}
+
+// tools takes names of tools.
+func (f agentField) tools(field func(*agentConfig) *[]string) func(*Config, []string) error {
+	return func(cfg *Config, values []string) error {
+		for _, name := range values {
+			if !toolPattern.MatchString(name) || strings.Contains(name, "*") {
+				return fmt.Errorf("%s: a name of a tool has letters, digits, _ and -", quoted(name))
+			}
+		}
+		*field(cfg.agent(string(f))) = values
+		return nil
+	}
 }
 
 func (f agentField) truth(field func(*agentConfig) *bool) func(*Config, []string) error {

@@ -98,7 +98,9 @@ func (e *engine) add(cfg *agentConfig, env func(string) string, tools agent.Tool
 	one.agent, err = agent.New(e.telemetry.Model(model, cfg.Model.told()), one.tools, agent.Options{
 		Model: cfg.Model.Name, Instructions: prompt, MaxToolRounds: cfg.Rounds, MaxAnswer: cfg.Model.MaxAnswer,
 		MaxTokens: cfg.Tokens, MaxCost: cfg.Cost,
-		Price:  agent.Price{Input: cfg.Model.PriceIn, CachedInput: cfg.Model.PriceCached, Output: cfg.Model.PriceOut},
+		Price:       agent.Price{Input: cfg.Model.PriceIn, CachedInput: cfg.Model.PriceCached, Output: cfg.Model.PriceOut},
+		ResultBytes: cfg.Result, Parallel: cfg.Parallel, Repeats: cfg.Repeats,
+		Polling: cfg.PollingTools, StateTools: cfg.StateTools, HideState: cfg.HideState,
 		AskFor: cfg.AskFor,
 	})
 	if err != nil {

@@ -323,7 +323,7 @@ func (v visitor) Capabilities(context.Context) (agui.Capabilities, error) {
 		Identity:       &agui.Identity{Name: v.cfg.Name, Type: "hutch", Description: v.cfg.About, Version: readBuildInfo().Version},
 		Tools:          &tools,
 		Output:         &agui.Output{SupportedMimeTypes: []string{"text/plain", "text/markdown"}},
-		State:          &agui.State{Snapshots: true, Deltas: true, PersistentState: keeps},
+		State:          &agui.State{Snapshots: true, Deltas: len(v.cfg.StateTools) > 0, PersistentState: keeps},
 		Reasoning:      &agui.Reasoning{Supported: v.cfg.Model.Kind == modelOpenAI, Streaming: v.cfg.Model.Kind == modelOpenAI},
 		Multimodal:     &agui.Multimodal{Input: agui.MediaInput{Image: v.cfg.Model.Kind == modelOpenAI}},
 		Execution:      &agui.Execution{CodeExecution: len(listed) > 0, Sandboxed: true, MaxIterations: v.cfg.Rounds, MaxExecutionTime: v.cfg.Wall.Milliseconds()},

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/agui"
+	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/runtime/session"
 )
 
@@ -85,5 +88,60 @@ func TestH_17_E3_20_ThreadsAreBoundedAsConfigured(t *testing.T) {
 	must(t, err)
 	if len(page.Threads) != 2 || page.Threads[0].ID != "t3" {
 		t.Errorf("kept are %+v, want two, the last one first", page.Threads)
+	}
+}
+
+// S3-019, E3-12: tools change the state, and are called again and again, where the agent says
+// so; no other ones do.
+func TestS3_019_E3_12_ToolsOfAgentsByName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "paint.yaml")
+	must(t, os.WriteFile(file, []byte(`
+- match: {text: '^(?P<color>\w+)$'}
+  call: {tool: paint, args: {color: "${color}"}}
+- match: {text: look, role: user}
+  call: {tool: look, args: {}}
+- match: {tool: look}
+  call: {tool: look, args: {}}
+- say: done
+`), 0o600))
+	for _, c := range []struct {
+		agent string
+		// kinds are of what is told of the state. looks are how often a tool is called with the
+		// same arguments, for which there are five rounds.
+		kinds []event.Type
+		looks int
+	}{
+		{"polling_tools: [look], state_tools: [paint], ", []event.Type{event.TypeStateSnapshot, event.TypeStateSnapshot, event.TypeStateDelta}, 5},
+		{"state_tools: [look], ", nil, 3},
+		{"", nil, 3},
+	} {
+		t.Run(c.agent, func(t *testing.T) {
+			e := testEngine(t, someTools{"paint", "look"}, "agents:\n  a: {"+c.agent+"limits: {rounds: 5}, model: {kind: script, script: "+file+"}}\n")
+			v, err := e.visit(access.Anyone(), "", faceAGUI)
+			must(t, err)
+			var kinds []event.Type
+			for _, color := range []string{"green", "blue"} {
+				all, err := ran(t, v, input("t", color, says(color, color)))
+				must(t, err)
+				for _, e := range all {
+					if e.Type() == event.TypeStateSnapshot || e.Type() == event.TypeStateDelta {
+						kinds = append(kinds, e.Type())
+					}
+				}
+			}
+			if !slices.Equal(kinds, c.kinds) {
+				t.Errorf("%v, want %v", kinds, c.kinds)
+			}
+			all, _ := ran(t, v, input("u", "r", says("look", "please look")))
+			looks := 0
+			for _, e := range all {
+				if r, ok := e.(event.ToolCallResult); ok && strings.HasPrefix(r.Content.String(), faceAGUI) {
+					looks++
+				}
+			}
+			if looks != c.looks {
+				t.Errorf("called %d times, want %d", looks, c.looks)
+			}
+		})
 	}
 }

@@ -38,6 +38,8 @@ func (s someTools) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 		return tool.Result{}, ctx.Err()
 	case "asks":
 		return tool.Result{}, &tool.AskError{Tool: "asks"}
+	case "paint":
+		return tool.Result{Content: tool.Text("painted").Content, Meta: json.RawMessage(`{"ag-ui/state":` + string(call.Arguments) + `}`)}, nil
 	}
 	return tool.Text(strings.Join([]string{c.Face, c.Principal, c.Agent, c.Conversation, c.RunID}, " ")), nil
 }
