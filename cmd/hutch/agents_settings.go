@@ -73,6 +73,16 @@ func (f agentField) model() []setting {
 			means: "longest answer of the model, with all attempts", set: f.span(func(a *agentConfig) *time.Duration { return &a.Model.Total }, maxDuration)},
 		{key: "model.max_answer", fallback: "the server's bound", derived: true, allowed: "1 to 10000000", example: "4096",
 			means: "most tokens of one answer", set: f.take(func(a *agentConfig, text string) error { return setCount(&a.Model.MaxAnswer, text, 10_000_000) })},
+		{key: "model.parts", fallback: "image", allowed: strings.Join(modelParts(), ", ") + ", or none", example: "[image]",
+			means: "what of messages the model takes besides text; the rest is a note", many: true, set: func(cfg *Config, values []string) error {
+				return cfg.agent(string(f)).Model.setParts(values)
+			}},
+		{key: "model.usage", fallback: "true", allowed: "true, false", example: "true",
+			means: "ask for what was used, which few servers refuse", set: f.truth(func(a *agentConfig) *bool { return &a.Model.Usage })},
+		{key: "model.extra", fallback: "none", derived: true, allowed: "NAME=JSON", example: "[temperature=0.2]",
+			means: "further members of each request", many: true, set: func(cfg *Config, values []string) error {
+				return cfg.agent(string(f)).Model.setExtra(values)
+			}},
 		{key: "model.price_input", fallback: "0", allowed: "0 to 1000000", example: "0.25",
 			means: "what a million tokens cost that it reads", set: f.money(func(a *agentConfig) *float64 { return &a.Model.PriceIn })},
 		{key: "model.price_cached", fallback: "0", allowed: "0 to 1000000", example: "0.025",

@@ -325,7 +325,7 @@ func (v visitor) Capabilities(context.Context) (agui.Capabilities, error) {
 		Output:         &agui.Output{SupportedMimeTypes: []string{"text/plain", "text/markdown"}},
 		State:          &agui.State{Snapshots: true, Deltas: len(v.cfg.StateTools) > 0, PersistentState: keeps},
 		Reasoning:      &agui.Reasoning{Supported: v.cfg.Model.Kind == modelOpenAI, Streaming: v.cfg.Model.Kind == modelOpenAI},
-		Multimodal:     &agui.Multimodal{Input: agui.MediaInput{Image: v.cfg.Model.Kind == modelOpenAI}},
+		Multimodal:     &agui.Multimodal{Input: v.cfg.Model.takesMedia()},
 		Execution:      &agui.Execution{CodeExecution: len(listed) > 0, Sandboxed: true, MaxIterations: v.cfg.Rounds, MaxExecutionTime: v.cfg.Wall.Milliseconds()},
 		HumanInTheLoop: &agui.HumanInTheLoop{Supported: keeps, Approvals: keeps, Interrupts: keeps},
 		Custom:         map[string]json.RawMessage{agui.Reattach: json.RawMessage(strconv.FormatBool(keeps))},

@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/hutch-run/hutch/host/ownfile"
+	"github.com/hutch-run/hutch/protocol/agui"
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/strictyaml"
 	"github.com/hutch-run/hutch/runtime/agent"
@@ -28,6 +31,11 @@ type modelConfig struct {
 	KeyEnv, KeyFile string
 	Idle, Total     time.Duration
 	MaxAnswer       int // tokens
+	// Parts are the kinds of parts besides text that it takes. Usage asks for what it used.
+	// Extra are further members of each request.
+	Parts []string
+	Usage bool
+	Extra map[string]json.RawMessage
 	// Price is what a million tokens cost.
 	PriceIn, PriceCached, PriceOut float64
 	// Script is the file of script; empty is the one that comes with hutch.
@@ -46,7 +54,7 @@ func modelKinds() []string { return []string{modelOpenAI, modelScript, modelEcho
 // takes reports whether a key of an agent goes with this kind of model.
 func (m modelConfig) takes(key string) bool {
 	switch key {
-	case "model.base_url", "model.name", "model.key_env", "model.key_file", "model.idle", "model.total", "model.max_answer":
+	case "model.base_url", "model.name", "model.key_env", "model.key_file", "model.idle", "model.total", "model.max_answer", "model.parts", "model.usage", "model.extra":
 		return m.Kind == modelOpenAI
 	case "model.script":
 		return m.Kind == modelScript
@@ -87,7 +95,8 @@ func (m modelConfig) model(env func(string) string, log *slog.Logger) (agent.Mod
 		return m.script()
 	}
 	o := llm.OpenAIOptions{
-		Model: m.Name, KeyFile: m.KeyFile, Idle: m.Idle, Total: m.Total,
+		Model: m.Name, KeyFile: m.KeyFile, Idle: m.Idle, Total: m.Total, NoUsage: !m.Usage, Extra: m.Extra,
+		Parts: append([]string{}, m.Parts...), // of none, where nil were the default
 		OnRetry: func(r llm.Retry) {
 			log.Warn("a request to a model is tried again", "model", m.Name, "attempt", r.Attempt, "wait", r.Wait.Round(time.Millisecond), "error", r.Err)
 		},
@@ -103,6 +112,48 @@ func (m modelConfig) model(env func(string) string, log *slog.Logger) (agent.Mod
 		}
 	}
 	return llm.NewOpenAI(m.BaseURL, o)
+}
+
+// modelParts are the kinds of parts besides text that a model can take.
+func modelParts() []string { return []string{"image", "audio", "document"} }
+
+// noParts stands for none of them.
+const noParts = "none"
+
+// setParts takes kinds of parts.
+func (m *modelConfig) setParts(kinds []string) error {
+	if slices.Equal(kinds, []string{noParts}) {
+		m.Parts = nil
+		return nil
+	}
+	for _, k := range kinds {
+		if !slices.Contains(modelParts(), k) {
+			return fmt.Errorf("%s: allowed are %s, or %s alone", quoted(k), strings.Join(modelParts(), ", "), noParts)
+		}
+	}
+	m.Parts = kinds
+	return nil
+}
+
+// setExtra takes members of a request, each NAME=JSON.
+func (m *modelConfig) setExtra(members []string) error {
+	m.Extra = map[string]json.RawMessage{}
+	for _, one := range members {
+		name, value, ok := strings.Cut(one, "=")
+		if !ok || name == "" || m.Extra[name] != nil || !json.Valid([]byte(value)) {
+			return fmt.Errorf("%s: write NAME=JSON, such as temperature=0.2, and each name once", quoted(one))
+		}
+		m.Extra[name] = json.RawMessage(value)
+	}
+	return llm.CheckExtra(m.Extra)
+}
+
+// takesMedia says what of messages the model takes besides text.
+func (m modelConfig) takesMedia() (in agui.MediaInput) {
+	if m.Kind == modelOpenAI {
+		in.Image, in.Audio, in.PDF = slices.Contains(m.Parts, "image"), slices.Contains(m.Parts, "audio"), slices.Contains(m.Parts, "document")
+	}
+	return in
 }
 
 // maxKeyFile is the largest file with a key, in bytes.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/agui"
+	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/runtime/llm/llmtest"
 	"github.com/hutch-run/hutch/runtime/session"
 )
 
@@ -143,5 +145,49 @@ func TestS3_019_E3_12_ToolsOfAgentsByName(t *testing.T) {
 				t.Errorf("called %d times, want %d", looks, c.looks)
 			}
 		})
+	}
+}
+
+// What an agent says of its model is what the model is asked with, and what its face tells.
+func TestModelsAreAskedAsConfigured(t *testing.T) {
+	image := says("m", "")
+	image.Content = chat.Parts(chat.Part{Type: chat.PartText, Text: "see"}, chat.Part{Type: "image", Source: &chat.Source{Type: "data", Value: "AA==", MimeType: "image/png"}})
+	for _, c := range []struct {
+		model string
+		has   []string
+		lacks string
+		takes bool
+	}{
+		{"", []string{`"stream_options":{"include_usage":true}`, `"image_url"`}, "temperature", true},
+		{"parts: none, usage: false, extra: [temperature=0.2, 'stop=[\"x\"]'], ", []string{`"temperature":0.2`, `"stop":["x"]`, "[image was left out"}, "stream_options", false},
+	} {
+		var asked string
+		server := llmtest.Choose(t, func(r llmtest.Request) llmtest.Answer {
+			asked = string(r.Body)
+			return llmtest.Stream(llmtest.Say("hi"), llmtest.Finish("stop"), llmtest.Done())
+		})
+		e := testEngine(t, nil, "agents:\n  a: {model: {"+c.model+"kind: openai, name: m, base_url: "+server.URL+"}}\n")
+		v, err := e.visit(access.Anyone(), "", faceAGUI)
+		must(t, err)
+		_, err = ran(t, v, input("t", "r", image))
+		must(t, err)
+		for _, part := range c.has {
+			if !strings.Contains(asked, part) {
+				t.Errorf("no %s in %s", part, asked)
+			}
+		}
+		if strings.Contains(asked, c.lacks) {
+			t.Errorf("%s is in %s", c.lacks, asked)
+		}
+		can, err := v.Capabilities(t.Context())
+		must(t, err)
+		if can.Multimodal.Input.Image != c.takes {
+			t.Errorf("capabilities: %+v", can.Multimodal)
+		}
+	}
+	for _, wrong := range []string{"parts: [image, none]", "parts: video", "extra: temperature", "extra: [temperature=hot]", "extra: [model=1]", "extra: [a=1, a=2]"} {
+		if _, err := readConfig(t, "agents:\n  a: {model: {kind: openai, "+wrong+"}}\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
 	}
 }

@@ -106,7 +106,7 @@ func NewOpenAI(base string, o OpenAIOptions) (*OpenAI, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkExtra(o.Extra); err != nil {
+	if err := CheckExtra(o.Extra); err != nil {
 		return nil, err
 	}
 	m := &OpenAI{o: withDefaults(o, u), key: key}
@@ -179,7 +179,9 @@ func baseURL(base string) (*url.URL, error) {
 // ours are the members of a request's body that [OpenAI] decides on.
 const ours = "model messages tools stream stream_options n max_tokens max_completion_tokens functions"
 
-func checkExtra(extra map[string]json.RawMessage) error {
+// CheckExtra refuses what cannot be [OpenAIOptions].Extra: what is no JSON, and members that
+// [OpenAI] decides on.
+func CheckExtra(extra map[string]json.RawMessage) error {
 	for name, raw := range extra {
 		switch {
 		case slices.Contains(strings.Fields(ours), name):
