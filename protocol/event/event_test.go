@@ -120,16 +120,6 @@ func TestWhatIsOursStaysOffTheWire(t *testing.T) {
 	}
 }
 
-func TestChange(t *testing.T) {
-	p, err := Change("add", "/a", map[string]int{"n": 1})
-	if b, e := json.Marshal(p); err != nil || e != nil || string(b) != `{"op":"add","path":"/a","value":{"n":1}}` {
-		t.Errorf("%s, %v, %v", b, err, e)
-	}
-	if _, err := Change("add", "/a", func() {}); err == nil {
-		t.Error("a function is JSON")
-	}
-}
-
 // What is read can be written, and is then read as the same.
 func FuzzDecode(f *testing.F) {
 	for _, file := range archive(f, "events.txtar") {

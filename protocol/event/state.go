@@ -2,7 +2,6 @@ package event
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -110,15 +109,6 @@ func (p Patch) MarshalJSON() ([]byte, error) {
 		out["from"] = p.From
 	}
 	return json.Marshal(out)
-}
-
-// Change returns an operation with a value, which it marshals.
-func Change(op, path string, value any) (Patch, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return Patch{}, fmt.Errorf("%s %s: %w", op, path, err)
-	}
-	return Patch{Op: op, Path: path, Value: raw}, nil
 }
 
 // Type is STATE_SNAPSHOT.

@@ -318,17 +318,17 @@ func TestToolsThatHostsChokeOnAreLeftOut(t *testing.T) {
 		ctx := within(t)
 		var log logged
 		f := newFakeTools()
-		for i, schema := range []string{``, `null`, `[]`, `{}`, `{"type":"array"}`, `{"type":"object"`, `{"type":"object","type":"object"}`,
+		for i, schema := range []string{`null`, `[]`, `{}`, `{"type":"array"}`, `{"type":"object"`, `{"type":"object","type":"object"}`,
 			`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"a\r\nb"}}}`, `{"type":"object","properties":{"a":{"type":"array","x-mcp-header":"a"}}}`} {
 			f.specs = append(f.specs, tool.Spec{Name: fmt.Sprintf("bad%d", i), InputSchema: json.RawMessage(schema)})
 		}
-		f.specs = append(f.specs, tool.Spec{Name: "", InputSchema: json.RawMessage(`{"type":"object"}`)})
+		f.specs = append(f.specs, tool.Spec{Name: "", InputSchema: json.RawMessage(`{"type":"object"}`)}, tool.Spec{Name: "bare"}) // the last one is listed, as models are told of it
 		c := newClient(ctx, t, connect(t, newServer(t, f, Options{Logger: log.logger()})), version, nil)
 		list, err := c.ListTools(ctx, nil)
-		if err != nil || len(list.Tools) != 2 {
+		if err != nil || len(list.Tools) != 3 {
 			t.Fatalf("got %+v, %v", list, err)
 		}
-		if got := strings.Count(log.String(), "tool left out"); got != 10 {
+		if got := strings.Count(log.String(), "tool left out"); got != 9 {
 			t.Errorf("%d warnings:\n%s", got, &log)
 		}
 	})

@@ -69,6 +69,7 @@ func (c *catalogue) keep(specs []tool.Spec) {
 // what go-sdk panics on, and hosts would drop a whole list for: a schema that
 // is no object, or a bad x-mcp-header.
 func newTool(spec tool.Spec) (t *sdk.Tool, err error) {
+	spec = tool.ToMCP(spec)
 	t = &sdk.Tool{
 		Name:        spec.Name,
 		Title:       spec.Title,
