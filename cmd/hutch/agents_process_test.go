@@ -521,7 +521,20 @@ func TestTokensOfAServeThatRuns(t *testing.T) {
 	lets("", http.StatusUnauthorized)
 	tokens(exitOK, "revoke", "third", "--open")
 	p.signal(t, syscall.SIGTERM)
+	log := restOf(p)
 	p.exit(t)
+	if got := strings.Count(log, `msg="token created"`); got != 3 || strings.Count(log, "expires=never") != got || strings.Contains(log, "0001-") {
+		t.Errorf("the log: %s", log)
+	}
 	_, url = serveAgents(t, dir, args)
 	lets("", http.StatusOK)
+}
+
+// restOf returns what a process still writes to standard error.
+func restOf(p *process) string {
+	var b strings.Builder
+	for p.stderr.Scan() {
+		b.WriteString(p.stderr.Text() + "\n")
+	}
+	return b.String()
 }

@@ -39,9 +39,17 @@ func (a *App) takeToken(w http.ResponseWriter, r *http.Request) {
 	}
 	err := a.keys.Add(context.WithoutCancel(r.Context()), t)
 	if err == nil {
-		a.log.InfoContext(r.Context(), "token created", "name", t.Name, "principal", t.Principal, "scopes", t.Scopes, "expires", t.Expires)
+		a.log.InfoContext(r.Context(), "token created", "name", t.Name, "principal", t.Principal, "scopes", t.Scopes, "expires", expiry(t.Expires))
 	}
 	answerToken(w, tokenError(t.Name, err))
+}
+
+// expiry is when a token ends, for the log.
+func expiry(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.Format(time.RFC3339)
 }
 
 // takeRevocation takes a token away.
