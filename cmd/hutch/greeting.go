@@ -96,6 +96,7 @@ func (a *App) suggestions(p program, base string, closed bool) string {
 	}
 	lines := []string{
 		here + " tools list" + flags,
+		here + " chat \"count the words: to be or not to be\"" + flags,
 		"claude mcp add --transport http hutch " + url + header,
 		"claude mcp add hutch-stdio -- " + anywhere + " mcp" + a.cfg.absolute().flags(),
 		"npx @modelcontextprotocol/inspector --cli " + url + " --transport http --method tools/list" + header,

@@ -9,11 +9,13 @@ import (
 func serveCommand(p program) *cli.Command {
 	return &cli.Command{
 		Name:      "serve",
-		Usage:     "serve the tools of a folder over HTTP at /mcp",
+		Usage:     "serve the tools of a folder over HTTP at /mcp, and agents that use them at /agui",
 		UsageText: "hutch serve [flags]",
 		Flags:     append(folderFlags(), identityFlag(), addrFlag(), unattendedFlag(), logFlag("info")),
 		Action:    func(c *cli.Context) error { return attended(c, p, runServe) },
 		Description: `The folders are watched: a module that is added, replaced or removed is so without a restart.
+Agents answer at /agui, and those that a configuration names at /agents/NAME/agui too; without one it is a script
+that shows how tools are called. "hutch chat" talks to them, and a page does whose origin is configured.
 The first interrupt lets calls that are running finish for 5s, the second ends hutch at once.
 
 ` + limitsHelp() + `
@@ -22,6 +24,7 @@ examples:
   $ hutch serve
   $ hutch serve --tools ~/tools --tools /srv/tools --addr 127.0.0.1:9000
   $ HUTCH_LIMIT_TIMEOUT=10s hutch serve
+  $ HUTCH_ORIGINS=http://127.0.0.1:8000 hutch serve --config hutch.yaml
   $ curl http://127.0.0.1:8420/readyz`,
 	}
 }
