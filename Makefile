@@ -23,11 +23,12 @@ need-go:
 
 # The go command decides what is stale, so these are no file targets.
 hutch: need-go slim javascript
-	@echo 'building bin/hutch $(VERSION); the first time takes a while' >&2
+	@echo 'building bin/hutch $(VERSION)' >&2
 	@$(BUILD) -o bin/hutch ./cmd/hutch
 
 # The worker that bin/hutch carries on Linux. What it was built as is written last.
 slim: need-go
+	@echo 'building the worker that bin/hutch carries; the first time takes a while' >&2
 	@rm -f cmd/hutch/slim/built
 	@$(BUILD) -o cmd/hutch/slim/hutch-worker ./cmd/hutch-worker
 	@echo '$(VERSION)' "$$(go env GOOS) $$(go env GOARCH)" > cmd/hutch/slim/built
