@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -32,13 +33,15 @@ func chatCommand(p program) *cli.Command {
 			&cli.StringFlag{Name: flagThread, Usage: "`ID`: thread to go on with (default: a new one)"},
 			jsonFlag("every event of AG-UI, one a line,"), logFlag("error")),
 		Action: func(c *cli.Context) error { return runChat(c, p) },
-		Description: `Without TEXT, what is typed line by line is said, and /quit ends it; what comes through a pipe is said as a
-whole, as with -. Answers go to standard output, what is called and what is asked to standard error. A tool
-whose approval is ask waits for a yes at the terminal; where there is none, the question stays in the thread.
+		Description: `Without TEXT, what is typed line by line is said; /help says what else can be, and /quit ends it. What comes
+through a pipe is said as a whole, as with -. Answers go to standard output, what is called and what is asked
+to standard error. A tool whose approval is ask waits for a yes at the terminal; where there is none, the
+question stays in the thread.
 
 Threads are kept in the state folder, by whoever owns it: where a "hutch serve" or a "hutch mcp" runs on it,
 its agents answer. Without a configuration there is one agent, a script that shows how tools are called;
 "hutch help config" says how a model takes its place.
+
 ` + exitCodeHelp + `
 
 examples:
@@ -62,6 +65,7 @@ type talker interface {
 type chatter struct {
 	connect func(context.Context) (talker, error)
 	thread  string
+	named   bool // thread is one that somebody comes back to
 	show    *chatShow
 	person  *terminal // nil if nobody can be asked
 	// history is what a client has to send whose agent keeps nothing; nil where it does.
@@ -92,7 +96,7 @@ func runChat(c *cli.Context, p program) (err error) {
 	defer func() { err = errors.Join(err, t.close()) }()
 	ch := &chatter{
 		connect: func(ctx context.Context) (talker, error) { return t.talkTo(ctx, c.String(flagAgent)) },
-		thread:  c.String(flagThread), show: newChatShow(c.App.Writer, say, p.env("NO_COLOR") == "", c.Bool(flagJSON)), flags: cfg.flags(),
+		thread:  c.String(flagThread), named: c.IsSet(flagThread), show: newChatShow(c.App.Writer, say, p.env("NO_COLOR") == "", c.Bool(flagJSON)), flags: cfg.flags(),
 	}
 	if ch.thread == "" {
 		ch.thread = strings.ToLower(rand.Text()[:12])
@@ -105,6 +109,8 @@ func runChat(c *cli.Context, p program) (err error) {
 	}
 	text := c.Args().First()
 	switch {
+	case c.NArg() == 1 && strings.TrimSpace(text) == "":
+		return usagef("TEXT is empty").withHint("hutch chat, to talk line by line, or hutch chat \"TEXT\"")
 	case text == "-" || text == "" && ch.person == nil:
 		body, err := readAtMost(p.stdin)
 		if err != nil {
@@ -126,7 +132,7 @@ func (ch *chatter) once(ctx context.Context, text string) error {
 	}
 	open, err := ch.turn(ctx, ch.saying(text))
 	if err == nil && len(open) > 0 {
-		err = hinted(fmt.Errorf("%w: %s, and nobody can be asked here", tool.ErrDenied, open[0].Message), "hutch chat --%s %s%s", flagThread, shellWord(ch.thread), ch.flags)
+		err = hinted(fmt.Errorf("%w: nobody can be asked here: %s", tool.ErrDenied, open[0].Message), "hutch chat --%s %s%s", flagThread, shellWord(ch.thread), ch.flags)
 	}
 	return err
 }
@@ -144,13 +150,16 @@ func (ch *chatter) begin(ctx context.Context) error {
 	return err
 }
 
+// slashed is what looks like a command of the conversation.
+var slashed = regexp.MustCompile(`^/[a-z]{1,20}$`)
+
 // talk says what is typed, line by line.
 func (ch *chatter) talk(ctx context.Context, say *voice) error {
 	if err := ch.begin(ctx); err != nil {
 		return err
 	}
-	say.line("thread %s; /quit ends, and \"hutch chat --%s %s%s\" comes back", ch.thread, flagThread, shellWord(ch.thread), ch.flags)
-	if err := ch.resumeOpen(ctx); err != nil {
+	say.line("thread %s; /help says what can be typed, /quit ends, and \"hutch chat --%s %s%s\" comes back", ch.thread, flagThread, shellWord(ch.thread), ch.flags)
+	if err := ch.resumeOpen(ctx, say); err != nil {
 		return err
 	}
 	for {
@@ -158,9 +167,17 @@ func (ch *chatter) talk(ctx context.Context, say *voice) error {
 		switch {
 		case err != nil:
 			return err
-		case line == "/quit" || !more && line == "":
+		case !more && line == "":
+			return ch.person.show("\n") // what comes next stands in a line of its own
+		case line == "/quit":
 			return nil
 		case line == "":
+			continue
+		case line == "/help":
+			say.line("what is typed is said to the agent, a line at a time; /quit ends, and so does Ctrl-D; Ctrl-C ends too, and stops an answer")
+			continue
+		case slashed.MatchString(line):
+			say.line("there is no %s, and it was not said: there are /help and /quit", line)
 			continue
 		}
 		if _, err := ch.turn(ctx, ch.saying(line)); err != nil {
@@ -175,13 +192,16 @@ func (ch *chatter) talk(ctx context.Context, say *voice) error {
 
 // resumeOpen shows where a thread stands that somebody comes back to, and asks what it
 // waits for.
-func (ch *chatter) resumeOpen(ctx context.Context) error {
+func (ch *chatter) resumeOpen(ctx context.Context, say *voice) error {
 	var h agui.History
 	err := ch.with(ctx, func(t talker) (again bool, err error) {
 		h, err = t.Thread(ctx, ch.thread, agui.MessagesQuery{Limit: recalled})
 		return isOwnersEnd(err), err
 	})
 	if errors.Is(err, event.ErrNotFound) {
+		if ch.named && ch.history == nil {
+			say.line("nothing was said in that thread yet: it begins now")
+		}
 		return nil
 	}
 	if err != nil {

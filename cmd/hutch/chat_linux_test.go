@@ -18,6 +18,8 @@ func TestE3_22_ChatAsksAtATerminal(t *testing.T) {
 	must(t, p.Start())
 	from := 0
 	for _, step := range []struct{ shown, typed string }{
+		{"nothing was said in that thread yet: it begins now", ""},
+		{"> ", "/help"}, {"/quit ends, and so does Ctrl-D", "/exit"}, {"there is no /exit, and it was not said", ""},
 		{"> ", "wipe"}, {"Allow wipe with {}? [y/N] ", ""}, {"Not done.", "wipe"}, {"Allow wipe with {}? [y/N] ", "y"}, {"Done: all gone.", "/quit"},
 	} {
 		from = awaitShown(t, screen, from, step.shown)
@@ -34,6 +36,23 @@ func TestE3_22_ChatAsksAtATerminal(t *testing.T) {
 	}
 	if got := screen.close(t); strings.Count(got, "all gone") != 2 { // the tool's line, and the answer
 		t.Errorf("shown: %s", got)
+	}
+}
+
+// The end of what is typed ends a conversation, and what a shell writes next does not stand
+// behind its prompt.
+func TestChatEndsItsLine(t *testing.T) {
+	dir, args := agentFolder(t)
+	screen := newScreen(t, "")
+	p := prepared(t, dir, append([]string{"chat"}, args...)...)
+	p.Stdin, p.Stdout, p.Stderr = screen.tty, screen.tty, screen.tty
+	must(t, p.Start())
+	awaitShown(t, screen, 0, "\n> ")
+	_, err := io.WriteString(screen.ctrl, "\x04")
+	must(t, err)
+	must(t, p.Wait())
+	if got := screen.close(t); !strings.HasSuffix(got, "\n> \r\n") {
+		t.Errorf("shown: %q", got)
 	}
 }
 
