@@ -16,6 +16,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/tool"
+	questions "github.com/hutch-run/hutch/runtime/approval"
 )
 
 const (
@@ -252,6 +253,9 @@ func (ch *chatter) turn(ctx context.Context, in event.Input) (open []event.Inter
 func (ch *chatter) ask(ctx context.Context, questions []event.Interrupt) (in event.Input, err error) {
 	for _, q := range questions {
 		answer := event.Resume{InterruptID: q.ID, Status: event.ResumeResolved, Payload: []byte(`{"approved":true}`)}
+		if err := ch.person.show(unshown(q)); err != nil {
+			return in, err
+		}
 		err := ch.person.agree(ctx, "hutch: "+oneLine(q.Message))
 		switch {
 		case errors.Is(err, context.Canceled):
@@ -266,6 +270,16 @@ func (ch *chatter) ask(ctx context.Context, questions []event.Interrupt) (in eve
 		in.Messages = ch.history.with()
 	}
 	return in, nil
+}
+
+// unshown are the arguments of a call that a question does not show, or not to their end:
+// nobody allows what they cannot see.
+func unshown(q event.Interrupt) string {
+	call, ok := questions.Of(q)
+	if args := oneLine(call.Arguments); ok && !strings.Contains(oneLine(q.Message), args) {
+		return "hutch: " + oneLine(call.Tool) + " would be called with " + args + "\n"
+	}
+	return ""
 }
 
 // cancelPatience is how long a chat that ends waits for its run to be ended.
