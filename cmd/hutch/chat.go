@@ -72,6 +72,8 @@ type chatter struct {
 	// history is what a client has to send whose agent keeps nothing; nil where it does.
 	history *chatHistory
 	flags   string // of a command that comes back
+	// interrupts end an answer where a person goes on with another message; nil elsewhere.
+	interrupts *interrupts
 }
 
 func runChat(c *cli.Context, p program) (err error) {
@@ -121,6 +123,7 @@ func runChat(c *cli.Context, p program) (err error) {
 			return usagef("standard input says nothing").withHint("hutch chat \"TEXT\"")
 		}
 	case text == "":
+		ch.interrupts = p.interrupts
 		return ch.talk(c.Context, say)
 	}
 	return ch.once(c.Context, text)
@@ -175,20 +178,36 @@ func (ch *chatter) talk(ctx context.Context, say *voice) error {
 		case line == "":
 			continue
 		case line == "/help":
-			say.line("what is typed is said to the agent, a line at a time; /quit ends, and so does Ctrl-D; Ctrl-C ends too, and stops an answer")
+			say.line("what is typed is said to the agent, a line at a time; /quit ends, and so does Ctrl-D; Ctrl-C stops an answer, and ends where there is none")
 			continue
 		case slashed.MatchString(line):
 			say.line("there is no %s, and it was not said: there are /help and /quit", line)
 			continue
 		}
-		if _, err := ch.turn(ctx, ch.saying(line)); err != nil {
-			var failed *event.Failure
-			if !errors.As(err, &failed) || ctx.Err() != nil {
-				return err
-			}
-			say.line("error: %s", err)
+		_, err = ch.turn(ctx, ch.saying(line))
+		if err = ch.goesOn(ctx, say, err); err != nil {
+			return err
 		}
 	}
+}
+
+// errStopped is how a turn ends that somebody has stopped.
+var errStopped = errors.New("stopped")
+
+// goesOn says how a turn ended, and returns what ends the conversation.
+func (ch *chatter) goesOn(ctx context.Context, say *voice, err error) error {
+	var failed *event.Failure
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errStopped):
+		say.line("stopped; Ctrl-C once more, or /quit, ends")
+		return nil
+	case !errors.As(err, &failed) || ctx.Err() != nil:
+		return err
+	}
+	say.line("error: %s", err)
+	return nil
 }
 
 // resumeOpen shows where a thread stands that somebody comes back to, and asks what it
@@ -217,7 +236,7 @@ func (ch *chatter) resumeOpen(ctx context.Context, say *voice) error {
 		return err
 	}
 	_, err = ch.turn(ctx, in)
-	return err
+	return ch.goesOn(ctx, say, err)
 }
 
 // recalled is how many messages of a thread are shown again.
@@ -300,12 +319,17 @@ func (ch *chatter) run(ctx context.Context, in event.Input) (last event.RunFinis
 // folder ended before anything came of it.
 func (ch *chatter) play(ctx context.Context, t talker, in event.Input) (last event.RunFinished, again bool, err error) {
 	begun := false
-	events, err := t.Run(ctx, in)
+	part, stop := ch.interrupts.during(ctx)
+	defer stop()
+	waits := ch.show.waits()
+	defer func() { waits() }()
+	events, err := t.Run(part, in)
 	if err != nil {
 		events = func(yield func(event.Event, error) bool) { yield(nil, err) }
 	}
 	for e, err := range events {
-		if ctx.Err() != nil {
+		waits()
+		if part.Err() != nil {
 			break
 		}
 		if err != nil {
@@ -322,22 +346,27 @@ func (ch *chatter) play(ctx context.Context, t talker, in event.Input) (last eve
 		case event.RunError:
 			return last, false, &event.Failure{Code: e.Code, Message: e.Message}
 		}
+		waits = ch.show.waits()
 	}
 	switch {
-	case ctx.Err() != nil: // whoever interrupts does not want the rest
-		return last, false, ch.interrupted(ctx, t, in)
+	case part.Err() != nil: // whoever interrupts does not want the rest
+		waits()
+		return last, false, ch.end(ctx, t, in)
 	case last.RunID == "":
 		return last, false, &event.Failure{Code: event.CodeUnavailable, Message: "the answer ended in the middle: look at the thread again", Cause: io.ErrUnexpectedEOF}
 	}
 	return last, false, nil
 }
 
-// interrupted ends the run of an input.
-func (ch *chatter) interrupted(ctx context.Context, t talker, in event.Input) error {
+// end ends a run that somebody does not want the rest of.
+func (ch *chatter) end(ctx context.Context, t talker, in event.Input) error {
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
 	defer stop()
 	if err := t.Cancel(ending, in.ThreadID, in.RunID); err != nil && !errors.Is(err, event.ErrNotRunning) && !errors.Is(err, event.ErrNotFound) {
 		return errors.Join(errInterrupted, err)
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errStopped
 }

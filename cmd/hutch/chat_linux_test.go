@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,47 @@ func TestE3_22_ChatAsksAtATerminal(t *testing.T) {
 	if got := screen.close(t); strings.Count(got, "all gone") != 2 { // the tool's line, and the answer
 		t.Errorf("shown: %s", got)
 	}
+}
+
+// Ctrl-C ends an answer that takes long, which a person is told of, and not the conversation;
+// where there is no answer it ends that. Whoever asked for one answer alone is done with it.
+func TestChatStopsAnAnswer(t *testing.T) {
+	dir, args := agentFolder(t)
+	screen := newScreen(t, "")
+	interrupted := func(p *process) {
+		t.Helper()
+		must(t, p.Process.Signal(os.Interrupt))
+	}
+	p := prepared(t, dir, append([]string{"chat", "--thread", "c"}, args...)...)
+	p.Stdin, p.Stdout, p.Stderr = screen.tty, screen.tty, screen.tty
+	must(t, p.Start())
+	from := 0
+	for _, step := range []struct{ shown, typed string }{
+		{"> ", "slow"}, {"working; Ctrl-C stops it", ""}, {"stopped", ""}, {"> ", "greet"}, {"It said good day.", ""}, {"> ", ""},
+	} {
+		from = awaitShown(t, screen, from, step.shown)
+		switch {
+		case step.typed != "":
+			_, err := io.WriteString(screen.ctrl, step.typed+"\n")
+			must(t, err)
+		case strings.HasPrefix(step.shown, "working") || step.shown == "> ":
+			interrupted(p)
+		}
+	}
+	_ = p.Wait() // the exit code says it
+	if code := p.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("Ctrl-C where nothing is answered: %d", code)
+	}
+	once := prepared(t, dir, append([]string{"chat", "slow"}, args...)...)
+	once.Stdin, once.Stdout, once.Stderr = screen.tty, screen.tty, screen.tty
+	must(t, once.Start())
+	awaitShown(t, screen, from, "working; Ctrl-C stops it")
+	interrupted(once)
+	_ = once.Wait()
+	if code := once.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("Ctrl-C of one answer: %d", code)
+	}
+	screen.close(t)
 }
 
 // The end of what is typed ends a conversation, and what a shell writes next does not stand

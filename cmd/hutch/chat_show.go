@@ -88,6 +88,15 @@ func (s *chatShow) text(delta string) error {
 	return err
 }
 
+// waits says, where nothing comes for a while, that there is something to wait for. stop
+// takes that away.
+func (s *chatShow) waits() (stop func()) {
+	if s.json || s.midLine {
+		return func() {}
+	}
+	return s.say.slowly("working; Ctrl-C stops it")
+}
+
 // end ends the line of an answer.
 func (s *chatShow) end() error {
 	if !s.midLine || s.json {

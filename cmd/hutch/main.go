@@ -9,8 +9,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -45,6 +43,8 @@ type program struct {
 	// shipped are the modules that came with the binary; nil means the embedded
 	// ones.
 	shipped *toolswasm.Set
+	// interrupts has Ctrl-C end a part of the command; nil is never.
+	interrupts *interrupts
 	// web is how requests of tools are made; the zero value is as usual.
 	web fetch.Options
 }
@@ -59,7 +59,8 @@ func (p program) secretEnviron() []string {
 
 // run runs the command named by args and returns the exit code.
 func run(args []string, p program) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	p.interrupts = &interrupts{}
+	ctx, stop := p.interrupts.notify(context.Background())
 	defer stop()
 	ended := make(chan struct{})
 	defer close(ended)
