@@ -28,12 +28,12 @@ func (k *Keeper) trim(th *live) error {
 	}
 	t, most := th.now(), k.o.Thread
 	if t.Messages > int64(most.Messages) || t.Bytes > most.Bytes {
-		if err := th.trimMessages(ctx, most.Messages/10*9, most.Bytes/10*9); err != nil {
+		if err := th.trimMessages(ctx, most.Messages*9/10, most.Bytes*9/10); err != nil {
 			return err
 		}
 	}
 	if t.EventBytes > k.o.EventBytes {
-		return th.trimEvents(ctx, k.o.EventBytes/10*9)
+		return th.trimEvents(ctx, k.o.EventBytes*9/10)
 	}
 	return nil
 }

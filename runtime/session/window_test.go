@@ -68,3 +68,13 @@ func TestLargeTurnsAreReadWithTheirQuestion(t *testing.T) {
 		})
 	}
 }
+
+// A small bound leaves nine tenths too, and not the last turn alone.
+func TestSmallThreadsKeepWhatTheyMay(t *testing.T) {
+	k := opened(t, &sessiontest.Memory{}, session.Options{Thread: session.Bounds{Messages: 5}})
+	for i := range 3 {
+		turn(t, k, input(fmt.Sprint("r", i), user(fmt.Sprint("u", i), "hi")), says(fmt.Sprint("a", i), "hello"))
+	}
+	turn(t, k, input("behind"), idle) // begins behind what is removed
+	want(t, "what is left", history(t, k, annsThread()), "u1 user hi\na1 assistant hello\nu2 user hi\na2 assistant hello")
+}
