@@ -388,7 +388,7 @@ func TestChatThroughServe(t *testing.T) {
 	if out, code := chat("greet"); code != exitOK || !strings.Contains(out, "hutch: hi answers good day\nIt said good day.\n") {
 		t.Errorf("%d %s", code, out)
 	}
-	if out, code := chat("wipe"); code != exitDenied || !strings.Contains(out, "hutch: error: denied: nobody can be asked here: Allow wipe with {}?\nhutch: hint: hutch chat --thread c") || strings.Contains(out, "all gone") {
+	if out, code := chat("wipe", "--agent", "player", "--config", "hutch.yaml"); code != exitDenied || !strings.Contains(out, "hutch: error: denied: nobody can be asked here: Allow wipe with {}?\nhutch: hint: hutch chat --thread c --agent player --config hutch.yaml") || strings.Contains(out, "all gone") {
 		t.Errorf("%d %s", code, out)
 	}
 	if out, code := chat("again", "--agent", "parrot"); code != exitFailed || !strings.Contains(out, `the thread is one of the agent "player"`) {

@@ -99,7 +99,7 @@ func runChat(c *cli.Context, p program) (err error) {
 	defer func() { err = errors.Join(err, t.close()) }()
 	ch := &chatter{
 		connect: func(ctx context.Context) (talker, error) { return t.talkTo(ctx, c.String(flagAgent)) },
-		thread:  c.String(flagThread), named: c.IsSet(flagThread), show: newChatShow(c.App.Writer, say, p.env("NO_COLOR") == "", c.Bool(flagJSON)), flags: cfg.flags(),
+		thread:  c.String(flagThread), named: c.IsSet(flagThread), show: newChatShow(c.App.Writer, say, p.env("NO_COLOR") == "", c.Bool(flagJSON)), flags: comesBack(c, cfg),
 	}
 	if ch.thread == "" {
 		ch.thread = strings.ToLower(rand.Text()[:12])
@@ -127,6 +127,17 @@ func runChat(c *cli.Context, p program) (err error) {
 		return ch.talk(c.Context, say)
 	}
 	return ch.once(c.Context, text)
+}
+
+// comesBack are flags of a command that comes back to a thread: those of its folders, and
+// its agent, to which the thread belongs.
+func comesBack(c *cli.Context, cfg Config) (flags string) {
+	for _, name := range []string{flagAgent, flagConfig} {
+		if c.IsSet(name) {
+			flags += " --" + name + " " + shellWord(c.String(name))
+		}
+	}
+	return flags + cfg.flags()
 }
 
 // once says one thing.
