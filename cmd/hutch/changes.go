@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -86,4 +87,27 @@ func toolNames(m registry.Module) string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
+}
+
+// warnOfAbsent warns of tools that an agent is to have and that no module has, held ones
+// included: nothing else tells a name that is mistyped from one whose module comes later.
+func (a *App) warnOfAbsent(modules []registry.Module) {
+	var there []string
+	for _, m := range modules {
+		for _, t := range m.Tools {
+			there = append(there, t.Published.Name)
+		}
+	}
+	for _, cfg := range a.cfg.Agents {
+		for _, pattern := range cfg.Tools {
+			if slices.ContainsFunc(there, func(name string) bool { return covers(pattern, name) }) {
+				continue
+			}
+			about := []any{"agent", cfg.Name, "tools", pattern}
+			if like := nearest(there, pattern, 2); like != "" {
+				about = append(about, "like", like)
+			}
+			a.log.Warn("an agent is to have tools that no module has", about...)
+		}
+	}
 }

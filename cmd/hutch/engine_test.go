@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -141,6 +142,28 @@ agents:
   two: {model: {kind: echo}}
   none: {model: {kind: echo}, history: stateless}
 `
+
+// Who mistypes the tools of an agent is told, and of nothing else.
+func TestToolsOfAgentsThatAreNotThere(t *testing.T) {
+	app := newTestApp(t, func(cfg *Config) {
+		cfg.Agents = []*agentConfig{{Name: "one", Tools: []string{"greet", "gr*", "gret", "nots_*"}}, {Name: "all"}}
+	})
+	defer func() { must(t, app.Close()) }()
+	must(t, writeAtomic(filepath.Join(app.cfg.Tools[0], "greet.wasm"), greeter("greet", "")))
+	must(t, app.Load(t.Context()))
+	var log strings.Builder
+	app.log = slog.New(slog.NewTextHandler(&log, nil))
+	app.warnOfAbsent(app.modules.Modules())
+	got := log.String()
+	for _, want := range []string{"agent=one tools=gret like=greet\n", "agent=one tools=nots_*\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in the log: %s", want, got)
+		}
+	}
+	if n := strings.Count(got, "level=WARN"); n != 2 {
+		t.Errorf("%d warnings: %s", n, got)
+	}
+}
 
 // Who names an agent that there is none of is told which there are.
 func TestUnknownAgents(t *testing.T) {

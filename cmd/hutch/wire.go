@@ -202,6 +202,7 @@ func (a *App) Run(ctx context.Context) {
 		return
 	}
 	a.logged = a.modules.Modules() // what was there from the start is summed up
+	a.warnOfAbsent(a.logged)
 	close(a.ready)
 	var chores sync.WaitGroup
 	defer chores.Wait()
