@@ -226,7 +226,7 @@ func (c telemetryConfig) header(vault *secrets.Vault) (http.Header, error) {
 		for _, secret := range names {
 			v, ok := vault.Get(secret)
 			if !ok {
-				return nil, hinted(fmt.Errorf("%s: the secret %s is not set", keyHeaders, secret), "hutch secrets set %s", secret)
+				return nil, fmt.Errorf("%s: the secret %s is not set: set it with \"hutch secrets set %s\"", keyHeaders, secret, secret)
 			}
 			value = strings.ReplaceAll(value, secrets.Placeholder(secret), v.Reveal())
 		}

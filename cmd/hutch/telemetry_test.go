@@ -610,3 +610,13 @@ func TestTelemetryIsFlushedAtTheEnd(t *testing.T) {
 		t.Errorf("told: %s, %v", c.tree(), c.series)
 	}
 }
+
+// Where the log says that nothing is sent because a secret is not there, it says what sets it.
+func TestTelemetryNamesTheSecretThatIsMissing(t *testing.T) {
+	vault, err := secrets.Open(secrets.Options{})
+	must(t, err)
+	c := telemetryConfig{Headers: []secrets.Value{secrets.Hide(keyHeaders, "Authorization=Bearer secret://otlp_token")}}
+	if _, err := c.header(vault); err == nil || err.Error() != `telemetry.headers: the secret otlp_token is not set: set it with "hutch secrets set otlp_token"` {
+		t.Errorf("found: %v", err)
+	}
+}
