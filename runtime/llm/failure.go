@@ -167,6 +167,8 @@ func (m *OpenAI) explainStatus(status int, h http.Header, said providerError) *f
 	}
 	text := said.text(status)
 	switch {
+	case status == http.StatusUnauthorized && m.key == (keySource{}):
+		return &failure{err: fmt.Errorf("%w: 401: it wants a key and was sent none: name one as key_env or key_file of the model", chat.ErrRefused)}
 	case status == http.StatusUnauthorized:
 		return &failure{err: fmt.Errorf("%w: 401: check the key", chat.ErrRefused)}
 	case status == http.StatusNotFound:

@@ -94,7 +94,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 		text   string
 	}{
 		"400":                   {llmtest.Refuse(400, "", "bad\nschema"), chat.ErrRefused, "refused by the provider: 400: bad schema"},
-		"401":                   {llmtest.Refuse(401, "invalid_api_key", "Incorrect API key provided: sk-12*****89"), chat.ErrRefused, "refused by the provider: 401: check the key"},
+		"401":                   {llmtest.Refuse(401, "invalid_api_key", "Incorrect API key provided: sk-12*****89"), chat.ErrRefused, "refused by the provider: 401: it wants a key and was sent none: name one as key_env or key_file of the model"},
 		"403":                   {llmtest.Refuse(403, "", "not in your country"), chat.ErrRefused, "refused by the provider: 403: not in your country"},
 		"404":                   {llmtest.Refuse(404, "model_not_found", "no model x"), chat.ErrRefused, "refused by the provider: 404: no model x: check the model's name and the base URL"},
 		"404, a page":           {llmtest.Plain(404, "text/html", "<html>"), chat.ErrRefused, "refused by the provider: 404 Not Found: check the model's name and the base URL"},
@@ -131,6 +131,14 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 				t.Errorf("%v\nwant %s", got.Err, tt.text)
 			}
 		})
+	}
+}
+
+// Who has given a key is told to look at that one.
+func TestAKeyThatIsRefused(t *testing.T) {
+	got, _, _, _ := ask(t, llm.OpenAIOptions{Key: "sk-12345678"}, llmtest.Refuse(401, "invalid_api_key", "Incorrect API key provided: sk-12*****89"))
+	if want := "refused by the provider: 401: check the key"; got.Err == nil || got.Err.Error() != want {
+		t.Errorf("%v, want %s", got.Err, want)
 	}
 }
 

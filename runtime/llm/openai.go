@@ -165,7 +165,7 @@ func baseURL(base string) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("base URL: not a URL: write one such as https://api.openai.com/v1")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("base URL: scheme %q: allowed are http and https", u.Scheme)
+		return nil, fmt.Errorf("base URL: scheme %q: allowed are http and https, as in https://api.openai.com/v1", u.Scheme)
 	case u.Hostname() == "":
 		return nil, fmt.Errorf("base URL: names no host: write one such as https://api.openai.com/v1")
 	case u.User != nil:

@@ -253,8 +253,8 @@ func TestBadSettings(t *testing.T) {
 		o    llm.OpenAIOptions
 	}{
 		"base URL: not a URL: write one such as https://api.openai.com/v1":                                {"http://a b" + secret, llm.OpenAIOptions{}},
-		`base URL: scheme "": allowed are http and https`:                                                 {"example.org/v1", llm.OpenAIOptions{}},
-		`base URL: scheme "ftp": allowed are http and https`:                                              {"ftp://example.org", llm.OpenAIOptions{}},
+		`base URL: scheme "": allowed are http and https, as in https://api.openai.com/v1`:                {"example.org/v1", llm.OpenAIOptions{}},
+		`base URL: scheme "ftp": allowed are http and https, as in https://api.openai.com/v1`:             {"ftp://example.org", llm.OpenAIOptions{}},
 		"base URL: names no host: write one such as https://api.openai.com/v1":                            {"https:///v1", llm.OpenAIOptions{}},
 		"base URL: has user information: give the key as a key":                                           {"https://a:" + secret + "@example.org", llm.OpenAIOptions{}},
 		"base URL: has a query or a fragment, which would be lost: leave it away":                         {"https://example.org/v1?key=" + secret, llm.OpenAIOptions{}},
