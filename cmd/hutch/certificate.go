@@ -107,7 +107,7 @@ func (f tlsFiles) read() (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, usagef("%s %s: %w", keyCert, quoted(f.Cert), err)
+		return nil, usagef("%s %s with %s %s: %w", keyCert, quoted(f.Cert), keyKey, quoted(f.Key), err)
 	}
 	return &pair, nil
 }

@@ -154,9 +154,10 @@ func TestCertificatesThatAreNoGood(t *testing.T) {
 			newPair(t, f, 2)
 			must(t, os.WriteFile(f.Cert, cert, 0o600))
 		}, "private key does not match"},
-		"too large":     {func(t *testing.T, f tlsFiles) { must(t, os.Truncate(f.Key, maxPEM+1)) }, "more than 1048576 bytes"},
-		"for everybody": {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Key, 0o644)) }, "everybody can read it (mode 0644)"},
-		"by everybody":  {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Cert, 0o666)) }, ""},
+		"a key that is none": {func(t *testing.T, f tlsFiles) { must(t, os.WriteFile(f.Key, []byte("bad\n"), 0o600)) }, "with tls.key \".*key.pem\": tls: failed to find any PEM data in key input"},
+		"too large":          {func(t *testing.T, f tlsFiles) { must(t, os.Truncate(f.Key, maxPEM+1)) }, "more than 1048576 bytes"},
+		"for everybody":      {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Key, 0o644)) }, "everybody can read it (mode 0644)"},
+		"by everybody":       {func(t *testing.T, f tlsFiles) { must(t, os.Chmod(f.Cert, 0o666)) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if runtime.GOOS == "windows" && strings.HasSuffix(name, "everybody") {
