@@ -280,8 +280,8 @@ func (ch *chatter) turn(ctx context.Context, in event.Input) (open []event.Inter
 }
 
 // ask asks a person, and returns the input that answers.
-func (ch *chatter) ask(ctx context.Context, questions []event.Interrupt) (in event.Input, err error) {
-	for _, q := range questions {
+func (ch *chatter) ask(ctx context.Context, open []event.Interrupt) (in event.Input, err error) {
+	for _, q := range open {
 		answer := event.Resume{InterruptID: q.ID, Status: event.ResumeResolved, Payload: []byte(`{"approved":true}`)}
 		if err := ch.person.show(unshown(q)); err != nil {
 			return in, err
