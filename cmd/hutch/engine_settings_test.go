@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,8 @@ import (
 	"github.com/hutch-run/hutch/protocol/agui"
 	"github.com/hutch-run/hutch/protocol/chat"
 	"github.com/hutch-run/hutch/protocol/event"
+	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/llm/llmtest"
 	"github.com/hutch-run/hutch/runtime/session"
 )
@@ -188,6 +192,33 @@ func TestModelsAreAskedAsConfigured(t *testing.T) {
 	for _, wrong := range []string{"parts: [image, none]", "parts: video", "extra: temperature", "extra: [temperature=hot]", "extra: [model=1]", "extra: [a=1, a=2]"} {
 		if _, err := readConfig(t, "agents:\n  a: {model: {kind: openai, "+wrong+"}}\n", nil); err == nil {
 			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// S3-019: a module changes the state of a thread by what it answers, and a client reads that.
+func TestS3_019_ModulesChangeTheState(t *testing.T) {
+	cfg, p := newTestConfig(t, nil)
+	file := filepath.Join(t.TempDir(), "paint.yaml")
+	must(t, os.WriteFile(file, []byte("- match: {role: user}\n  call: {tool: paint, args: {}}\n- say: done\n"), 0o600))
+	settled, err := readConfig(t, "agents:\n  a: {state_tools: [paint], model: {kind: script, script: "+file+"}}\n", nil)
+	must(t, err)
+	cfg.Agents = settled.Agents
+	s := startServer(t, cfg, p, quiet)
+	defer s.end(t)
+	s.drop(t, "paint.wasm", dialecttest.Module{
+		Tools: []tool.Spec{dialecttest.Spec("paint")},
+		Do:    []dialecttest.Step{dialecttest.Result(`{"content":[{"type":"text","text":"painted"}],"_meta":{"ag-ui/state":{"color":"green"}}}`)},
+	}.Bytes())
+	s.awaitReadyModule(t, "paint.wasm")
+	resp, err := http.Post(s.url+"/agui", "application/json", strings.NewReader(
+		`{"threadId":"t","runId":"r","protocolVersion":"1.0","state":{"size":1},"messages":[{"id":"m","role":"user","content":"paint"}]}`))
+	must(t, err)
+	text, err := io.ReadAll(resp.Body)
+	must(t, errors.Join(err, resp.Body.Close()))
+	for _, want := range []string{`"STATE_SNAPSHOT","snapshot":{"size":1}`, `"STATE_DELTA","delta":[{"op":"add","path":"/color","value":"green"}]`, `"RUN_FINISHED"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
 		}
 	}
 }
