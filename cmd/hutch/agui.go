@@ -27,12 +27,20 @@ type aguiFace struct {
 }
 
 func (a *App) newAGUI() *aguiFace {
-	serve := func(prefix, face string) *agui.Server {
-		return agui.New(a.engine.opener(face), agui.Options{Prefix: prefix, MaxBody: a.cfg.Limits.Body, Logger: a.log})
+	web := roomFor(a.cfg.Limits.Connections)
+	serve := func(prefix, face string, room *agui.Room) *agui.Server {
+		return agui.New(a.engine.opener(face), agui.Options{Prefix: prefix, MaxBody: a.cfg.Limits.Body, Room: room, Logger: a.log})
 	}
 	return &aguiFace{
-		engine: a.engine, known: a.knownAgents(), root: serve("/agui", faceAGUI), named: serve("/agents/{agent}/agui", faceAGUI), chats: serve(agentsPath+"/{agent}/agui", faceChat),
+		engine: a.engine, known: a.knownAgents(), root: serve("/agui", faceAGUI, web), named: serve("/agents/{agent}/agui", faceAGUI, web), chats: serve(agentsPath+"/{agent}/agui", faceChat, nil),
 	}
+}
+
+// roomFor is how many streams there may be over so many connections: whatever streams are
+// open, a quarter is left for health, cancelling and all else that ends at once, and of what
+// streams may have, a third for those that bring runs.
+func roomFor(connections int) *agui.Room {
+	return agui.NewRoom(max(1, connections*3/4), max(1, connections/2))
 }
 
 // web answers at aguiPaths.

@@ -58,8 +58,9 @@ type Options struct {
 	// MaxTools is how many tools, and how many pieces of context or answers to
 	// interrupts, an input may have; default 256.
 	MaxTools int
-	// MaxStreams is how many streams may be open at once; default 4,096.
-	MaxStreams int
+	// Room is how many streams may be open at once, which servers may share; default 4,096,
+	// of which 2,048 may watch.
+	Room *Room
 	// KeepAlive is the longest silence on a stream; default 12 s.
 	KeepAlive time.Duration
 	// Patience is how long a client may take to read a frame or to send its request;
@@ -74,7 +75,9 @@ func (o Options) filled() Options {
 	o.MaxBody = or(o.MaxBody, 4<<20)
 	o.MaxMessages = or(o.MaxMessages, 10_000)
 	o.MaxTools = or(o.MaxTools, 256)
-	o.MaxStreams = or(o.MaxStreams, 4096)
+	if o.Room == nil {
+		o.Room = NewRoom(4096, 2048)
+	}
 	o.KeepAlive = or(o.KeepAlive, 12*time.Second)
 	o.Patience = or(o.Patience, 30*time.Second)
 	o.Logger = or(o.Logger, slog.New(slog.DiscardHandler))
@@ -200,14 +203,16 @@ type visit struct {
 	leave  func()
 }
 
-func (s *Server) enter(r *http.Request) (visit, *refusal) {
+// enter lets a stream begin; watches says that it brings no run.
+func (s *Server) enter(r *http.Request, watches bool) (visit, *refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.shut:
+	if s.shut {
 		return visit{}, &refusal{status: http.StatusServiceUnavailable, Code: event.CodeShutdown, Message: "hutch is shutting down"}
-	case s.streams >= s.o.MaxStreams:
-		return visit{}, &refusal{status: http.StatusServiceUnavailable, retry: true, Code: event.CodeBusy, Message: "too many streams are open: close one or try again later"}
+	}
+	leave, full := s.o.Room.take(watches)
+	if full != nil {
+		return visit{}, full
 	}
 	s.streams++
 	ctx, cancel := context.WithCancelCause(r.Context())
@@ -215,6 +220,7 @@ func (s *Server) enter(r *http.Request) (visit, *refusal) {
 	return visit{ctx: ctx, cancel: cancel, leave: func() {
 		unhook()
 		cancel(nil)
+		leave()
 		s.left()
 	}}, nil
 }

@@ -12,6 +12,7 @@ import (
 type refusal struct {
 	status int
 	retry  bool
+	hangUp bool   // end the connection too
 	Code   string `json:"code"`
 	// Field is the path of the member of the request that is wrong.
 	Field   string `json:"field,omitempty"`
@@ -72,6 +73,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) refuse(w http.ResponseWriter, answer *refusal) {
 	if answer.retry {
 		w.Header().Set("Retry-After", "5")
+	}
+	if answer.hangUp {
+		w.Header().Set("Connection", "close")
 	}
 	answer.RequestID = w.Header().Get(requestHeader)
 	s.answer(w, answer.status, map[string]*refusal{"error": answer})

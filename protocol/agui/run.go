@@ -22,7 +22,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, engine Engine) {
 		s.refuse(w, refused)
 		return
 	}
-	v, refused := s.enter(r)
+	v, refused := s.enter(r, false)
 	if refused != nil {
 		s.refuse(w, refused)
 		return
@@ -50,7 +50,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, engine Engine) {
 		s.refuse(w, refused)
 		return
 	}
-	v, refused := s.enter(r)
+	v, refused := s.enter(r, true)
 	if refused != nil {
 		s.refuse(w, refused)
 		return

@@ -345,7 +345,7 @@ func TestShutdownWithoutStreamsAndWithOneThatStays(t *testing.T) {
 
 func TestH08_StreamsAreCapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := inBubble(t, &fake{}, Options{MaxStreams: 1})
+		b := inBubble(t, &fake{}, Options{Room: NewRoom(1, 1)})
 		first := b.connect(t, sent(waits))
 		respond(t, first)
 		for range 2 {
@@ -366,6 +366,44 @@ func TestH08_StreamsAreCapped(t *testing.T) {
 			t.Errorf("after one has left: %s", resp.Status)
 		}
 		if err := third.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Clients that watch leave room for runs, at every server that shares it; the place of one
+// that left is free.
+func TestH08_WatchersLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := NewRoom(2, 1)
+		first, second := inBubble(t, &fake{}, Options{Room: room}), inBubble(t, &fake{}, Options{Room: room})
+		asks := func(b *bubble, head, want string) net.Conn {
+			t.Helper()
+			conn := b.connect(t, head)
+			resp, body := respond(t, conn)
+			line, err := body.ReadString('\n')
+			if err != nil || !strings.Contains(line, want) || resp.StatusCode != http.StatusOK && !resp.Close {
+				t.Errorf("%s %v: %s, %v, want %s", resp.Status, resp.Header, line, err, want)
+			}
+			return conn
+		}
+		const watch = "GET /agui/threads/t/events HTTP/1.1\nHost: x\nPrincipal: t\n\n"
+		watches := first.connect(t, watch)
+		respond(t, watches)
+		refused := asks(second, watch, "1 streams watch threads, at most 1: close one or try again later")
+		runs := asks(second, sent(waits), "RUN_STARTED")
+		full := asks(first, sent(waits), "2 streams are open, at most 2: close one or try again later")
+		for _, conn := range []net.Conn{watches, refused, runs, full} {
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		again := second.connect(t, watch)
+		if resp, _ := respond(t, again); resp.StatusCode != http.StatusOK {
+			t.Errorf("after all have left: %s", resp.Status)
+		}
+		if err := again.Close(); err != nil {
 			t.Error(err)
 		}
 	})
