@@ -68,6 +68,12 @@ func (f *aguiFace) local() http.Handler {
 // closing is how long runs may take to end before their streams are ended without them.
 const closing = grace - time.Second
 
+// drain lets the runs of other commands end, and be told, until ctx does; new ones are refused,
+// which those commands take to the next owner.
+func (f *aguiFace) drain(ctx context.Context) error {
+	return errors.Join(f.chats.Drain(ctx), f.engine.quiet(ctx))
+}
+
 // shutdown ends all runs, with the code shutdown, and then what streams are left.
 func (f *aguiFace) shutdown(ctx context.Context) (err error) {
 	ended := launch(f.engine.Close)

@@ -111,6 +111,11 @@ func (e *engine) add(cfg *agentConfig, env func(string) string, tools agent.Tool
 	return nil
 }
 
+// quiet returns when no run is left, or with the error of ctx.
+func (e *engine) quiet(ctx context.Context) error {
+	return errors.Join(e.kept.Quiet(ctx), e.passing.Quiet(ctx))
+}
+
 // Close ends all runs, with the code shutdown, and waits for them.
 func (e *engine) Close() (err error) {
 	for _, k := range []*session.Keeper{e.kept, e.passing} {

@@ -333,12 +333,18 @@ func (t *tenant) own() *house {
 	}
 }
 
-// close ends what this process owns, or has just given up.
+// close ends what this process owns, or has just given up. Runs of others that go on in it
+// have a while to end.
 func (t *tenant) close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.house == nil {
 		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if err := t.house.people.drain(ctx); err != nil {
+		t.log.Warn("runs of other processes were cut off", "after", grace)
 	}
 	return t.house.close(0)
 }

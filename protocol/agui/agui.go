@@ -180,13 +180,19 @@ var errShutdown = errors.New("shutting down")
 // Shutdown ends every stream, those with a run in them by a RUN_ERROR, and returns when
 // they have ended, or with the error of ctx. New ones are refused from then on.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	return s.Drain(ctx)
+}
+
+// Drain refuses new streams, and returns when those that there are have ended by
+// themselves, or with the error of ctx.
+func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.shut && s.streams == 0 {
 		close(s.idle)
 	}
 	s.shut = true
 	s.mu.Unlock()
-	s.end()
 	select {
 	case <-s.idle:
 		return nil

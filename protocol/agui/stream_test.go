@@ -409,6 +409,32 @@ func TestH08_WatchersLeaveRoom(t *testing.T) {
 	})
 }
 
+// A server that drains lets streams end by themselves, and takes no new ones.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := inBubble(t, &fake{}, Options{})
+		runs := b.connect(t, sent(waits))
+		respond(t, runs)
+		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := b.Drain(soon); !errors.Is(err, context.DeadlineExceeded) || b.left.Load() != 0 {
+			t.Errorf("%v, and %d runs were left", err, b.left.Load())
+		}
+		late := b.connect(t, sent(waits))
+		if resp, _ := respond(t, late); resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("a new one: %s", resp.Status)
+		}
+		for _, conn := range []net.Conn{runs, late} {
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := b.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What could have been a status is an event once the status is out.
 func TestErrorBehindAKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

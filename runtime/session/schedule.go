@@ -18,6 +18,7 @@ type schedule struct {
 	active   map[*live]*Run
 	byID     map[runKey]*Run
 	perAgent map[string]int
+	quiet    chan struct{} // closed when no run is left; nil if nobody waits for that
 }
 
 type runKey struct {
@@ -59,7 +60,7 @@ func (k *Keeper) admit(r *Run) (active bool, same *Run, err error) {
 	}
 	if err != nil {
 		k.withdraw(r)
-		delete(k.byID, r.key())
+		k.forget(r)
 	}
 	return false, nil, err
 }
@@ -107,9 +108,7 @@ func (k *Keeper) dispatch(mine *Run) (active bool) {
 func (k *Keeper) free(r *Run) {
 	k.smu.Lock()
 	defer k.smu.Unlock()
-	if k.byID[r.key()] == r {
-		delete(k.byID, r.key())
-	}
+	k.forget(r)
 	if k.active[r.th] != r {
 		return
 	}
@@ -118,6 +117,38 @@ func (k *Keeper) free(r *Run) {
 		delete(k.perAgent, r.in.Agent)
 	}
 	k.dispatch(nil)
+}
+
+// forget lets a run be found no more by its id. The caller has the lock.
+func (k *Keeper) forget(r *Run) {
+	if k.byID[r.key()] == r {
+		delete(k.byID, r.key())
+	}
+	if len(k.byID) == 0 && k.quiet != nil {
+		close(k.quiet)
+		k.quiet = nil
+	}
+}
+
+// Quiet returns when no run waits or runs, or with the error of ctx. It does not keep new
+// ones away.
+func (k *Keeper) Quiet(ctx context.Context) error {
+	k.smu.Lock()
+	if len(k.byID) == 0 {
+		k.smu.Unlock()
+		return nil
+	}
+	if k.quiet == nil {
+		k.quiet = make(chan struct{})
+	}
+	quiet := k.quiet
+	k.smu.Unlock()
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // shut takes no more runs, and returns those that wait.

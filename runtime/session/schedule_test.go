@@ -411,3 +411,27 @@ func TestTheSameRunAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for a keeper to be quiet is told when the last run has ended, also one that
+// waited for its turn, and no later than they want.
+func TestQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, g := opened(t, &sessiontest.Memory{}, session.Options{}), newGate()
+		if err := k.Quiet(t.Context()); err != nil {
+			t.Error(err)
+		}
+		first, second := submit(t, k, input("r1"), g.run), submit(t, k, input("r2"), g.run)
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := k.Quiet(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while runs go on: %v", err)
+		}
+		begin := time.Now()
+		close(g.open) // each then takes a second
+		if err := k.Quiet(t.Context()); err != nil || time.Since(begin) < 2*time.Second {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		rest(t, first)
+		rest(t, second)
+	})
+}
