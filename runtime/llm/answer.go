@@ -37,12 +37,15 @@ func (a *answer) take(kind string, data []byte) ([]chat.Delta, error) {
 	}
 	chunk, err := decodeChunk(data)
 	if err != nil {
+		chunk, err = withoutUsage(data)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: an event of its stream is no JSON object", chat.ErrMalformed)
 	}
 	if f := a.m.errorInStream(kind, data, chunk); f != nil {
 		return nil, f
 	}
-	if chunk.JSON.Usage.Valid() {
+	if chunk.JSON.Usage.Valid() && countsIn(chunk.JSON.Usage.Raw()) {
 		a.usage = a.usageOf(chunk)
 	}
 	var all []chat.Delta
@@ -63,6 +66,63 @@ func decodeChunk(data []byte) (chunk openai.ChatCompletionChunk, err error) {
 	}
 	err = json.Unmarshal(data, &chunk)
 	return chunk, err
+}
+
+// withoutUsage reads a chunk whose usage is what cannot be read: some providers divide by
+// zero and write NaN, which is no JSON. An answer is not worth less for that.
+func withoutUsage(data []byte) (chunk openai.ChatCompletionChunk, err error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(finite(data), &members); err != nil {
+		return chunk, err
+	}
+	delete(members, "usage")
+	text, err := json.Marshal(members)
+	if err != nil {
+		return chunk, err
+	}
+	return decodeChunk(text)
+}
+
+// finite replaces what floating point calls numbers, and JSON does not, by null.
+func finite(data []byte) (text []byte) {
+	inString := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\' && i+1 < len(data):
+			text = append(text, c)
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString:
+			if n := notANumber(data[i:]); n > 0 {
+				text = append(text, "null"...)
+				i += n - 1
+				continue
+			}
+		}
+		text = append(text, data[i])
+	}
+	return text
+}
+
+// notANumber is how long the word is that data begins with, 0 if it is none of those.
+func notANumber(data []byte) int {
+	for _, word := range []string{"NaN", "-NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(data, []byte(word)) {
+			return len(word)
+		}
+	}
+	return 0
+}
+
+// countsIn reports whether usage has its counts as numbers, as far as it has them.
+func countsIn(usage string) bool {
+	var counts struct {
+		Prompt     *int64 `json:"prompt_tokens"`
+		Completion *int64 `json:"completion_tokens"`
+		Total      *int64 `json:"total_tokens"`
+	}
+	return json.Unmarshal([]byte(usage), &counts) == nil
 }
 
 // choice adds what a chunk says to all.
