@@ -44,7 +44,7 @@ func (r *Run) recordWaiting(ctx context.Context) error {
 	}
 	err := r.th.commit(ctx, r.change(Change{New: []Record{r.Record()}}), func() { r.recorded = true })
 	r.k.oweUnlessRefused(r.th.ref, r.in.RunID, err)
-	return err
+	return notKept(err)
 }
 
 func (r *Run) status() Status {
@@ -132,7 +132,20 @@ func (r *Run) begin(ctx context.Context) error {
 	if errors.Is(err, ErrConflict) {
 		err = r.beginAs(ctx)
 	}
-	return err
+	return notKept(err)
+}
+
+// notKept says of an error that has no name of its own that it is the store's.
+func notKept(err error) error {
+	for _, other := range []error{ErrInvalid, ErrLimit, ErrDuplicateRun, ErrNotFound} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	if err == nil || event.ErrorOf(err).Code != event.CodeInternal {
+		return err
+	}
+	return &event.Failure{Code: CodeStore, Message: "the run could not be kept, and did not begin: try again later", Cause: err}
 }
 
 // beginAs begins the run in the thread as it is known.

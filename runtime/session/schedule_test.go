@@ -352,7 +352,7 @@ func TestRunsThatCannotBegin(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	items := rest(t, attached)
-	want(t, "who attached is told", told(items)+" "+last(items), "RUN_STARTED RUN_ERROR internal")
+	want(t, "who attached is told", told(items)+" "+last(items), "RUN_STARTED RUN_ERROR store")
 	store.Fail = nil
 	want(t, "the same run later", told(turn(t, k, input("r", user("u", "hi")), idle)), "RUN_STARTED RUN_FINISHED")
 }
@@ -433,5 +433,25 @@ func TestQuiet(t *testing.T) {
 		}
 		rest(t, first)
 		rest(t, second)
+	})
+}
+
+// A run that the store does not take says so, at once or when its turn has come.
+func TestRunsThatTheStoreRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &sessiontest.Memory{}
+		k, g := opened(t, store, session.Options{}), newGate()
+		first, second := submit(t, k, input("r1"), g.run), submit(t, k, input("r2"), g.run)
+		store.Fail = func(session.Change) error { return errOwn }
+		for _, thread := range []string{"t", "u"} { // it waits, and it begins
+			in := input("r3")
+			in.Thread = thread
+			if _, err := k.Submit(t.Context(), ann(), in, idle); !errors.Is(err, errOwn) || event.ErrorOf(err).Code != session.CodeStore {
+				t.Errorf("%s: %v", thread, err)
+			}
+		}
+		close(g.open)
+		rest(t, first)
+		want(t, "whose turn came", last(rest(t, second)), session.CodeStore)
 	})
 }
