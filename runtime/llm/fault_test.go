@@ -287,6 +287,27 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestSilentEventsAreBounded: those in a row, and not those of a whole answer.
+func TestSilentEventsAreBounded(t *testing.T) {
+	silent := func(n int) []string { return slices.Repeat([]string{llmtest.Delta(map[string]any{})}, n) }
+	finish := llmtest.Finish("stop")
+	for name, tt := range map[string]struct {
+		events [][]string
+		err    error
+	}{
+		"in parts":         {[][]string{llmtest.Say("a"), silent(9_000), llmtest.Say("b"), silent(9_000), finish, llmtest.Done()}, nil},
+		"too many":         {[][]string{llmtest.Say("a"), silent(10_001), finish, llmtest.Done()}, chat.ErrMalformed},
+		"behind an answer": {[][]string{llmtest.Say("a"), finish, silent(20_000)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, _ := against(t, llm.OpenAIOptions{Attempts: 1}, llmtest.Stream(tt.events...))
+			if got := llmtest.Take(t, m.Stream(t.Context(), llmtest.Ask("go"))); !errors.Is(got.Err, tt.err) {
+				t.Errorf("%v, want %v", got.Err, tt.err)
+			}
+		})
+	}
+}
+
 // TestErrorsAreReadWithinBounds: a provider that never ends an error page.
 func TestErrorsAreReadWithinBounds(t *testing.T) {
 	endless := llmtest.Plain(400, "application/json", `{"error":{"message":"`+strings.Repeat("x", 1<<20))

@@ -104,9 +104,13 @@ func (t *turn) attempt(ctx context.Context) *failure {
 // its end.
 const tail = 5 * time.Second
 
+// maxSilent is how many events in a row may say nothing: a provider that sends no others is
+// not silent, and could go on until the turn ends.
+const maxSilent = 10_000
+
 // read hands over what events say, until the answer is whole or nobody wants it.
 func (t *turn) read(a *answer, events *eventReader, quiet *watch) error {
-	for !a.done {
+	for silent := 0; !a.done; silent++ {
 		kind, data, err := events.next()
 		if err != nil && a.ended() && !tooLong(err) {
 			return nil // whole, though its end was not said
@@ -114,9 +118,19 @@ func (t *turn) read(a *answer, events *eventReader, quiet *watch) error {
 		if err != nil {
 			return err
 		}
+		size := a.size
 		deltas, err := a.take(kind, data)
 		if err != nil {
 			return err
+		}
+		if a.size > size {
+			silent = 0
+		}
+		if silent > maxSilent {
+			if a.ended() {
+				return nil
+			}
+			return fmt.Errorf("%w: more than %d events of its stream in a row say nothing", chat.ErrMalformed, maxSilent)
 		}
 		for _, d := range deltas {
 			t.handed = true
