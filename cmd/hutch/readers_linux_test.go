@@ -127,8 +127,7 @@ func (s *realServe) finishes(what string, turns []*turn) {
 				break
 			}
 			if !found.refused && found.last != "" || time.Now().After(deadline) { // one that waits is not kept at once
-				s.t.Errorf("%s: run %s ended with %q %s", what, u.run, found.last, found.code)
-				break
+				s.t.Fatalf("%s: run %s ended with %q %s", what, u.run, found.last, found.code)
 			}
 		}
 	}
@@ -171,7 +170,7 @@ func crowdOf(name, text string, n int) (turns []*turn) {
 func readersServe(t *testing.T, m *readersModel) *realServe {
 	model := llmtest.Choose(t, m.answer)
 	s := newRealServe(t, map[string]string{
-		"hutch.yaml":  "agents:\n  a: {model: {kind: openai, base_url: " + model.URL + ", name: m}}\n",
+		"hutch.yaml":  "limits: {connections: 512}\nagents:\n  a: {model: {kind: openai, base_url: " + model.URL + ", name: m}}\n", // a share of them is for streams
 		"policy.yaml": "version: 1\n",
 	})
 	s.env = []string{"GOGC=25"} // so that what is let go is soon not counted
