@@ -455,3 +455,29 @@ func TestRunsThatTheStoreRefuses(t *testing.T) {
 		want(t, "whose turn came", last(rest(t, second)), session.CodeStore)
 	})
 }
+
+// Who waits for a run, and has read of it what is kept by the time that it turns out to have
+// been another's, is given the rest and nothing twice.
+func TestARunThatWasAnothersIsGivenOnce(t *testing.T) {
+	for read := range 3 {
+		store := &sessiontest.Memory{}
+		k := opened(t, store, session.Options{})
+		turn(t, k, input("r", user("u", "hi")), idle)
+		found, err := store.ThreadRuns(t.Context(), annsThread(), "r", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := k.StreamOf(annsThread(), "r")
+		var items []session.Item
+		for range read {
+			i, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			items = append(items, i)
+		}
+		s.TurnTo(found[0])
+		want(t, "all of it", told(append(items, rest(t, s)...)), "RUN_STARTED RUN_FINISHED")
+		s.Close()
+	}
+}

@@ -178,9 +178,13 @@ func (s *Stream) page(ctx context.Context, upTo int64) ([]Kept, error) {
 	return s.th.k.store.ThreadEvents(ctx, s.th.ref, EventQuery{After: s.at, UpTo: upTo, Limit: replayPage})
 }
 
-// turnTo makes the stream that of a run which has ended. It is the reader's to call.
+// turnTo makes the stream that of a run which has ended: from its beginning, unless some of
+// it was given already, as part of what is kept. It is the reader's to call.
 func (s *Stream) turnTo(old Record) {
-	s.at, s.last, s.instead = max(0, old.First-1), old.Last, s.th.k.unbegun(s.th.ref.ID, old)
+	if !s.given {
+		s.at = max(0, old.First-1)
+	}
+	s.last, s.instead = old.Last, s.th.k.unbegun(s.th.ref.ID, old)
 	if s.joined = old.Last == 0; s.joined {
 		s.giveInstead()
 		s.end(io.EOF)
