@@ -1,32 +1,16 @@
 package cmd_test
 
 import (
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hutch-run/hutch/protocol/event/eventtest"
 )
 
 // The README's page talks to serve with the client that pages use.
 func TestReadmePage(t *testing.T) {
-	folder, err := filepath.Abs("../testdata/conformance/agui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := ""
-	if _, err := exec.LookPath("node"); err != nil {
-		missing = "node is not there"
-	} else if _, err := os.Stat(filepath.Join(folder, "node_modules/@ag-ui/client")); err != nil {
-		missing = "the AG-UI clients are not there: npm install in testdata/conformance/agui"
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("HUTCH_REQUIRE") == "all":
-		t.Fatal(missing)
-	default:
-		t.Skip(missing)
-	}
+	folder := eventtest.Clients(t, "..")
 	p := newProgram(t)
 	p.serve(t)
 	pages := 0

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/event/eventtest"
 )
 
 // played is what the agent of these tests says.
@@ -87,31 +89,10 @@ func serveAgents(t *testing.T, dir string, args []string) (p *process, url strin
 	return p, url
 }
 
-// aguiClients is the folder of the clients that we did not write.
-func aguiClients(t *testing.T) string {
-	t.Helper()
-	folder, err := filepath.Abs("../../testdata/conformance/agui")
-	must(t, err)
-	missing := ""
-	if _, err := exec.LookPath("node"); err != nil {
-		missing = "node is not there"
-	} else if _, err := os.Stat(filepath.Join(folder, "node_modules/@ag-ui/client")); err != nil {
-		missing = "the AG-UI clients are not there: npm install in testdata/conformance/agui"
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("HUTCH_REQUIRE") == "all":
-		t.Fatal(missing)
-	default:
-		t.Skip(missing)
-	}
-	return folder
-}
-
 // The real clients of both generations take all that serve says: tools of the server and
 // of the client, a person's yes and no, failures, and a run that somebody ends.
 func TestS3_001_RealClientsOfAgents(t *testing.T) {
-	folder := aguiClients(t)
+	folder := eventtest.Clients(t, "../..")
 	dir, args := agentFolder(t)
 	_, url := serveAgents(t, dir, args)
 	for _, c := range []struct {
@@ -158,7 +139,7 @@ func TestS3_001_RealClientsOfAgents(t *testing.T) {
 
 // Real clients come in with a token, and not without.
 func TestRealClientsWithTokens(t *testing.T) {
-	folder := aguiClients(t)
+	folder := eventtest.Clients(t, "../..")
 	dir, args := agentFolder(t)
 	_, url := serveAgents(t, dir, args)
 	made, err := prepared(t, dir, "tokens", "create", "page").Output()

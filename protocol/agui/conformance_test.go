@@ -8,30 +8,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-)
 
-// clients returns the folder of the clients that we did not write.
-func clients(t *testing.T) string {
-	t.Helper()
-	folder, err := filepath.Abs("../../testdata/conformance/agui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	missing := ""
-	if _, err := exec.LookPath("node"); err != nil {
-		missing = "node is not there"
-	} else if _, err := os.Stat(filepath.Join(folder, "node_modules/@ag-ui/client")); err != nil {
-		missing = "the AG-UI clients are not there: npm install in testdata/conformance/agui"
-	}
-	switch {
-	case missing == "":
-	case os.Getenv("HUTCH_REQUIRE") == "all":
-		t.Fatal(missing)
-	default:
-		t.Skip(missing)
-	}
-	return folder
-}
+	"github.com/hutch-run/hutch/protocol/event/eventtest"
+)
 
 func node(t *testing.T, folder string, args ...string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), "node", args...)
@@ -43,7 +22,7 @@ func node(t *testing.T, folder string, args ...string) (string, error) {
 // Real clients of both generations take everything that the server says, and answer
 // what it asks.
 func TestAGUIClients(t *testing.T) {
-	folder := clients(t)
+	folder := eventtest.Clients(t, "../..")
 	server := httptest.NewServer(New((&fake{left: new(atomic.Int32)}).open, Options{}))
 	defer server.Close()
 	for _, c := range []struct {
@@ -84,7 +63,7 @@ func TestAGUIClients(t *testing.T) {
 // The four things that clients of 0.x cannot read are still those that downgraded
 // keeps from them, and no others.
 func TestWhatOldClientsCannotRead(t *testing.T) {
-	out, err := node(t, clients(t), "compat59.mjs")
+	out, err := node(t, eventtest.Clients(t, "../.."), "compat59.mjs")
 	if err != nil || !strings.Contains(out, " 0 failed") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -92,7 +71,7 @@ func TestWhatOldClientsCannotRead(t *testing.T) {
 
 // What runs the real clients finds what is wrong with a stream, and nothing else.
 func TestTheChecksFindFaults(t *testing.T) {
-	folder := clients(t)
+	folder := eventtest.Clients(t, "../..")
 	if os.Getenv("HUTCH_REQUIRE") != "all" {
 		t.Skip("takes 40 s: HUTCH_REQUIRE=all runs it")
 	}

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,16 +56,7 @@ func TestAGUIClientTakesEveryEvent(t *testing.T) {
 
 func judged(t *testing.T, streams io.Reader, args ...string) {
 	t.Helper()
-	folder, err := filepath.Abs("../../testdata/conformance/agui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if missing := missing(folder); missing != "" {
-		if os.Getenv("HUTCH_REQUIRE") == "all" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	folder := eventtest.Clients(t, "../..")
 	cmd := exec.CommandContext(t.Context(), "node", append([]string{"streams.mjs"}, args...)...)
 	cmd.Dir, cmd.Stdin = folder, streams
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), " 0 faults") {
@@ -87,16 +76,6 @@ func atRandom(random *rand.Rand, o event.GuardOptions) []byte {
 		}
 	}
 	return append(script, byte(random.IntN(200)), byte(random.IntN(256)))
-}
-
-func missing(folder string) string {
-	if _, err := exec.LookPath("node"); err != nil {
-		return "node is not there"
-	}
-	if _, err := os.Stat(filepath.Join(folder, "node_modules/@ag-ui/client")); err != nil {
-		return "the AG-UI clients are not there: npm install in testdata/conformance/agui"
-	}
-	return ""
 }
 
 func asArray(t *testing.T, events []event.Event) []byte {
