@@ -65,31 +65,22 @@ func answerDecision(w http.ResponseWriter, code int, err error) {
 // does, by this process.
 func (cfg Config) decide(ctx context.Context, d decision) error {
 	st := state{cfg.State}
-	ctx, cancel := context.WithTimeout(ctx, decidePatience)
-	defer cancel()
-	for {
-		c, err := owner.Dial(ctx, st.dir)
-		if err == nil {
-			if err = cfg.agrees(c.Owner); err == nil {
-				err = tellOwner(ctx, c, decisionsPath, d)
-			}
-		}
-		if !errors.Is(err, owner.ErrGone) {
-			return err
-		}
-		if err = cfg.decideAlone(ctx, st, d); !errors.Is(err, owner.ErrOwned) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return hinted(fmt.Errorf("state %s: its owner does not answer, and nothing was decided", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return st.byOwner(ctx, decidePatience, ", and nothing was decided", func(ctx context.Context) error {
+		return cfg.tellOwner(ctx, st, decisionsPath, d)
+	}, func(ctx context.Context) error {
+		return cfg.decideAlone(ctx, st, d)
+	})
 }
 
-// tellOwner has an owner do something.
-func tellOwner(ctx context.Context, c *owner.Client, path string, what any) (err error) {
+// tellOwner has the owner of a state folder do something.
+func (cfg Config) tellOwner(ctx context.Context, st state, path string, what any) (err error) {
+	c, err := owner.Dial(ctx, st.dir)
+	if err != nil {
+		return err
+	}
+	if err := cfg.agrees(c.Owner); err != nil {
+		return err
+	}
 	body, err := json.Marshal(what)
 	if err != nil {
 		return err

@@ -30,21 +30,13 @@ func lookAt[T any](ctx context.Context, cfg Config, path string, read func(*stor
 	if _, err := os.Stat(st.database()); errors.Is(err, fs.ErrNotExist) {
 		return found, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, pinsPatience)
-	defer cancel()
-	for {
-		if err = askOwner(ctx, st, path, &found); !errors.Is(err, owner.ErrGone) {
-			return found, err
-		}
-		if found, err = readAlone(ctx, cfg, read); !errors.Is(err, owner.ErrOwned) {
-			return found, err
-		}
-		select {
-		case <-ctx.Done():
-			return found, hinted(fmt.Errorf("state %s: its owner does not answer", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	err = st.byOwner(ctx, pinsPatience, "", func(ctx context.Context) error {
+		return askOwner(ctx, st, path, &found)
+	}, func(ctx context.Context) (err error) {
+		found, err = readAlone(ctx, cfg, read)
+		return err
+	})
+	return found, err
 }
 
 func askOwner(ctx context.Context, st state, path string, into any) (err error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 // defaultState returns hutch's folder inside the user's state folder:
@@ -97,4 +101,25 @@ func checkState(dir string) error {
 		return hinted(fmt.Errorf("state %s: not a directory", strconv.Quote(dir)), "name another folder with --state DIR")
 	}
 	return checkOwner(dir, info)
+}
+
+// byOwner has something done by whoever owns the state folder, or while nobody does, by
+// this process alone. An owner may begin or end meanwhile: then it tries again, as long as
+// its patience goes, and says what did not come of it.
+func (s state) byOwner(ctx context.Context, patience time.Duration, undone string, asked, alone func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		if err := asked(ctx); !errors.Is(err, owner.ErrGone) {
+			return err
+		}
+		if err := alone(ctx); !errors.Is(err, owner.ErrOwned) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return hinted(fmt.Errorf("state %s: its owner does not answer%s", quoted(s.dir), undone), "try again, or see with \"hutch doctor\" who it is")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }

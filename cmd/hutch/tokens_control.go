@@ -109,27 +109,11 @@ func (cfg Config) changeTokens(ctx context.Context, path string, what any, alone
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, decidePatience)
-	defer cancel()
-	for {
-		c, err := owner.Dial(ctx, st.dir)
-		if err == nil {
-			if err = cfg.agrees(c.Owner); err == nil {
-				err = tellOwner(ctx, c, path, what)
-			}
-		}
-		if !errors.Is(err, owner.ErrGone) {
-			return err
-		}
-		if err = cfg.changeTokensAlone(ctx, st, alone); !errors.Is(err, owner.ErrOwned) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return hinted(fmt.Errorf("state %s: its owner does not answer, and nothing was changed", quoted(st.dir)), "try again, or see with \"hutch doctor\" who it is")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return st.byOwner(ctx, decidePatience, ", and nothing was changed", func(ctx context.Context) error {
+		return cfg.tellOwner(ctx, st, path, what)
+	}, func(ctx context.Context) error {
+		return cfg.changeTokensAlone(ctx, st, alone)
+	})
 }
 
 // changeTokensAlone owns the folder for a moment.
