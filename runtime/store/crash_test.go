@@ -100,7 +100,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hutch.db")
 	acknowledged := map[string]int{} // the change's name, and its number
 	for round := range 3 {
-		names := killedAfter(t, path, fmt.Sprint("round", round), 1000)
+		names := killedAfter(t, asWriter, path, fmt.Sprint("round", round), 1000)
 		for _, name := range names {
 			var w, i int
 			if _, err := fmt.Sscanf(name[strings.IndexByte(name, '-'):], "-%d-%d", &w, &i); err != nil {
@@ -112,12 +112,13 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// killedAfter runs a writer, kills it when it has acknowledged so many changes, and
-// returns all that it acknowledged.
-func killedAfter(t *testing.T, path, round string, acks int) (names []string) {
+// killedAfter runs this program as one that writes, kills it when it has acknowledged so
+// many lines, and returns all that it acknowledged.
+func killedAfter(t *testing.T, as, path, round string, acks int) (acknowledged []string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], asWriter, path, round)
+	cmd := exec.CommandContext(ctx, os.Args[0], as, path, round)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -135,17 +136,17 @@ func killedAfter(t *testing.T, path, round string, acks int) (names []string) {
 		if strings.HasPrefix(line, "stopped:") {
 			t.Fatal(line)
 		}
-		names = append(names, strings.TrimSuffix(line, "\n"))
-		if len(names) == acks {
+		acknowledged = append(acknowledged, strings.TrimSuffix(line, "\n"))
+		if len(acknowledged) == acks {
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := cmd.Wait(); err == nil || len(names) < acks {
-		t.Fatalf("ended with %v after %d changes", err, len(names))
+	if err := cmd.Wait(); err == nil || len(acknowledged) < acks {
+		t.Fatalf("ended with %v after %d lines", err, len(acknowledged))
 	}
-	return names
+	return acknowledged
 }
 
 func verifyHalves(t *testing.T, path string, acknowledged map[string]int) {

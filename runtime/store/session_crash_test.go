@@ -1,13 +1,11 @@
 package store_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -117,7 +115,7 @@ func TestKeeperKilledUnderLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hutch.db")
 	did, cutOff := map[string]int{}, 0
 	for round := range 3 {
-		lines := keeperKilledAfter(t, path, fmt.Sprint("round", round), 1500)
+		lines := killedAfter(t, asKeeper, path, fmt.Sprint("round", round), 1500)
 		told := map[string]bool{}
 		for _, line := range lines {
 			if call, ok := strings.CutPrefix(line, "did "); ok {
@@ -136,39 +134,6 @@ func TestKeeperKilledUnderLoad(t *testing.T) {
 	if cutOff == 0 {
 		t.Error("no run was cut off: nothing was tested")
 	}
-}
-
-func keeperKilledAfter(t *testing.T, path, round string, most int) (lines []string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], asKeeper, path, round)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	in := bufio.NewReader(out)
-	for {
-		line, err := in.ReadString('\n') // what is cut short was not told
-		if err != nil {
-			break
-		}
-		if strings.HasPrefix(line, "stopped:") {
-			t.Fatal(line)
-		}
-		if lines = append(lines, strings.TrimSuffix(line, "\n")); len(lines) == most {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := cmd.Wait(); err == nil || len(lines) < most {
-		t.Fatalf("ended with %v after %d lines", err, len(lines))
-	}
-	return lines
 }
 
 // verifyThreads opens what was left, which ends the runs that were cut off, and looks at
