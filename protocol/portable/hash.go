@@ -1,10 +1,8 @@
 package portable
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/hutch-run/hutch/protocol/rawjson"
@@ -20,13 +18,11 @@ import (
 // The error says which JSON of d is broken.
 func DefinitionHash(d tool.Description) (string, error) {
 	d.Version = ""
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(d); err != nil {
+	raw, err := rawjson.Marshal(d)
+	if err != nil {
 		return "", fmt.Errorf("definition hash: %w", err)
 	}
-	n, err := rawjson.Parse(b.Bytes(), rawjson.HardDepth)
+	n, err := rawjson.Parse(raw, rawjson.HardDepth)
 	if err != nil {
 		return "", fmt.Errorf("definition hash: %w", err)
 	}

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/hutch-run/hutch/protocol/chat"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
@@ -66,24 +66,13 @@ func tools(functions []chat.Function) (all []openai.ChatCompletionToolUnionParam
 		if len(f.Parameters) > 0 && !json.Valid(f.Parameters) {
 			return nil, fmt.Errorf("%w: tool %q: its schema is not JSON", chat.ErrRefused, f.Name)
 		}
-		raw, err := marshal(tool.ToOpenAI(tool.Spec{Name: f.Name, Description: f.Description, InputSchema: f.Parameters}))
+		raw, err := rawjson.Marshal(tool.ToOpenAI(tool.Spec{Name: f.Name, Description: f.Description, InputSchema: f.Parameters}))
 		if err != nil {
 			return nil, fmt.Errorf("%w: tool %q: %w", chat.ErrRefused, f.Name, err)
 		}
 		all = append(all, param.Override[openai.ChatCompletionToolUnionParam](raw))
 	}
 	return all, nil
-}
-
-// marshal writes v without the escapes that are for HTML.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // message returns msg as the provider takes it; ok is false if there is nothing in it
@@ -151,7 +140,7 @@ func objectText(arguments string) string {
 	case trimmed[0] == '{' && json.Valid([]byte(trimmed)):
 		return arguments
 	}
-	raw, err := marshal(map[string]string{"malformed": arguments})
+	raw, err := rawjson.Marshal(map[string]string{"malformed": arguments})
 	if err != nil { // a text always marshals
 		return "{}"
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -245,7 +246,7 @@ func TestProgressIsPassedOn(t *testing.T) {
 		for _, raw := range []string{`{"progress":1,"total":2,"message":"half\nway"}`, `nonsense`, `[]`, `{"progress":"x"}`, `{"progress":{"a":{}}}`} {
 			in.Progress(json.RawMessage(raw))
 		}
-		return encode(tool.Text("ok"))
+		return rawjson.Marshal(tool.Text("ok"))
 	}
 	var got []tool.Progress
 	call := tool.Call{Name: "take", Progress: func(p tool.Progress) { got = append(got, p) }}

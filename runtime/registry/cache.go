@@ -90,7 +90,7 @@ func (r *Registry) cached(digest string) (verdict, bool) {
 
 // remember writes a definition down. Failing to costs the next start time, no more.
 func (r *Registry) remember(d *definition) {
-	said, err := encode(d.exported)
+	said, err := rawjson.Marshal(d.exported)
 	if err != nil {
 		r.o.Logger.Warn("a description is not kept", "digest", d.digest, "error", err)
 		return
@@ -151,28 +151,16 @@ func (d *descriptions) write(body recordBody) error {
 		return nil
 	}
 	body.Format, body.Maker = cacheFormat, d.maker
-	inner, err := encode(body)
+	inner, err := rawjson.Marshal(body)
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(inner)
-	raw, err := encode(record{Sum: hex.EncodeToString(sum[:]), Body: inner})
+	raw, err := rawjson.Marshal(record{Sum: hex.EncodeToString(sum[:]), Body: inner})
 	if err != nil {
 		return err
 	}
 	return plainfile.Replace(d.path(body.Digest), recordTemp, raw)
-}
-
-// encode is json.Marshal that leaves <, > and & alone, so that what is nested
-// stays byte for byte as it was.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // strictJSON reads exactly what encoding/json writes for v, and nothing else.

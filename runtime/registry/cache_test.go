@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -31,14 +32,14 @@ func TestSecondStartNeitherReadsNorCompiles(t *testing.T) {
 		w.file("broken.wasm", []byte("no module")),
 	}
 	w.apply(set...)
-	first, err := encode(w.Modules())
+	first, err := rawjson.Marshal(w.Modules())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.start()
 	w.apply(set...)
 	w.untouched()
-	if second, err := encode(w.Modules()); err != nil || string(second) != string(first) {
+	if second, err := rawjson.Marshal(w.Modules()); err != nil || string(second) != string(first) {
 		t.Errorf("second start, %v:\n%s\nfirst:\n%s", err, second, first)
 	}
 	if got, err := w.text("a", `{}`); err != nil || got != "a{}" {
@@ -323,7 +324,7 @@ func TestFirstCallsCompareOnce(t *testing.T) {
 	w := newWorld(t)
 	w.apply(w.module("x.wasm", carrying(dialecttest.Module{Version: "1", Tools: specs("x")})))
 	w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) {
-		return encode(tool.Text("ok"))
+		return rawjson.Marshal(tool.Text("ok"))
 	}
 	done := make(chan error)
 	for range 16 {

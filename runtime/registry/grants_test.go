@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -81,7 +82,7 @@ func TestCallsGetWhatTheyAreGranted(t *testing.T) {
 			t.Errorf("the worker has the limits %+v, the call %+v", m.Limits, got.Limits)
 		}
 		got.Log(abi.Info, "a line")
-		return encode(tool.Text(got.Config["key"] + string(got.Host(ctx, abi.Request{}).Body)))
+		return rawjson.Marshal(tool.Text(got.Config["key"] + string(got.Host(ctx, abi.Request{}).Body)))
 	}
 	res, err := w.Call(t.Context(), tool.Caller{CallID: "7"}, tool.Call{Name: "take", Arguments: json.RawMessage(`{"n":1}`)})
 	if err != nil || res.Content[0].Text != `value"served"` {
@@ -193,7 +194,7 @@ func TestF07_F08_TheAcceptedVersionGoesOnServing(t *testing.T) {
 	w.apply(old)
 	o.decide(w, "a.wasm", w.definitionsOf("a.wasm"), old.Digest)
 	listed := func() string {
-		list, err := encode(w.List(tool.Caller{}))
+		list, err := rawjson.Marshal(w.List(tool.Caller{}))
 		return fmt.Sprint(string(list), err)
 	}
 	before := listed()

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/plainfile"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -111,7 +112,7 @@ func (q *quarantine) save(held Quarantined) error {
 	if q.dir == "" {
 		return nil
 	}
-	raw, err := encode(held)
+	raw, err := rawjson.Marshal(held)
 	if err == nil {
 		err = plainfile.Replace(quarantineFile(q.dir, held.Digest), recordTemp, raw)
 	}

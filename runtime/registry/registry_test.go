@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
@@ -77,7 +78,7 @@ func (w *workers) Call(ctx context.Context, m worker.Module, in abi.Invocation) 
 		w.running[m.Digest]--
 	}()
 	if call == nil {
-		raw, err := encode(tool.Text(in.Tool + string(in.Arguments)))
+		raw, err := rawjson.Marshal(tool.Text(in.Tool + string(in.Arguments)))
 		return raw, w.used, err
 	}
 	raw, err := call(ctx, m, in)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -57,7 +58,7 @@ func TestResultsAreMadeFitForHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := encode(res); err != nil || string(got) != tt.want {
+			if got, err := rawjson.Marshal(res); err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v\nwant %s", got, err, tt.want)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/rawjson"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/worker"
@@ -50,7 +51,7 @@ func TestF15_DeleteWhileACallRuns(t *testing.T) {
 	w.workers.call = func(context.Context, worker.Module, abi.Invocation) ([]byte, error) {
 		close(running)
 		<-finish
-		return encode(tool.Text("done"))
+		return rawjson.Marshal(tool.Text("done"))
 	}
 	answer := make(chan string)
 	go func() {
@@ -115,7 +116,7 @@ func TestF16_CallsRaceReloads(t *testing.T) {
 		if err != nil || len(raw) == 0 {
 			return nil, abi.Failf(abi.ClassInternal, "no bytes")
 		}
-		return encode(tool.Text(in.Tool))
+		return rawjson.Marshal(tool.Text(in.Tool))
 	}
 	var all sync.WaitGroup
 	for range 4 {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/hutch-run/hutch/protocol/rawjson"
 )
 
 // A template is a text with references in it: ${name}, ${name.path}, ${name|json}. Nil
@@ -120,7 +122,7 @@ func (t template) appendTo(b []byte, seen sight) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := marshal(text)
+	raw, err := rawjson.Marshal(text)
 	return append(b, raw...), err
 }
 
@@ -159,13 +161,13 @@ func (r *reference) value(seen sight) (json.RawMessage, error) {
 // form is a text as a string, or as the JSON that it is.
 func (r *reference) form(text string) (json.RawMessage, error) {
 	if !r.asJSON {
-		return marshal(text)
+		return rawjson.Marshal(text)
 	}
 	v, err := decodeValue(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: not JSON", r.source)
 	}
-	return marshal(v)
+	return rawjson.Marshal(v)
 }
 
 // within is what stands at path in text.
@@ -186,7 +188,7 @@ func (r *reference) within(text string, path []string) (json.RawMessage, error) 
 	if inner, is := v.(string); is && r.asJSON {
 		return r.form(inner)
 	}
-	return marshal(v)
+	return rawjson.Marshal(v)
 }
 
 func child(v any, key string) (any, bool) {
@@ -255,7 +257,7 @@ func (v value) appendTo(b []byte, seen sight) (_ []byte, err error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name, err := marshal(f.name)
+		name, err := rawjson.Marshal(f.name)
 		if err != nil {
 			return nil, err
 		}
@@ -264,17 +266,6 @@ func (v value) appendTo(b []byte, seen sight) (_ []byte, err error) {
 		}
 	}
 	return append(b, '}'), nil
-}
-
-// marshal writes v without the escapes that are for HTML.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // isScalar reports whether text is a JSON value that is neither a list nor an object.
