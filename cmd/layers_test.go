@@ -47,7 +47,6 @@ var packages = map[string][]string{
 	"protocol/mcp":      {"protocol/abi", "protocol/rawjson", "protocol/tool"},
 	"protocol/agui":     {"protocol/chat", "protocol/event", "protocol/rawjson"},
 	"protocol/a2a":      {"protocol/chat", "protocol/event"},
-	"protocol/tracker":  {"protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
 
 	"protocol/strictyaml": {"protocol/abi"},
@@ -80,8 +79,8 @@ var packages = map[string][]string{
 	"runtime/tail":     {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
 	"runtime/router":   {"runtime/mailbox", "runtime/session", "protocol/chat", "protocol/event"},
-	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
-	"runtime/board":    {"protocol/event", "protocol/tracker"},
+	"runtime/store":    {"runtime/mailbox", "runtime/session", "protocol/access", "protocol/event"},
+	"runtime/board":    {"protocol/tracker"},
 
 	"guests/sdk":        {"protocol/abi", "protocol/tool"},
 	"guests/sdk/fetch":  {"guests/sdk", "protocol/abi"},
