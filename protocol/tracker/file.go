@@ -17,8 +17,8 @@ type AttachmentOut struct {
 
 // UploadFile keeps a file at a task or at a message: one of them, and not both.
 type UploadFile struct {
-	TaskID    string `json:"task_id,omitempty"`
-	MessageID string `json:"message_id,omitempty"`
+	TaskID    string `json:"-"`
+	MessageID string `json:"-"`
 	Filename  string `json:"filename"`
 	// Content is base64 in JSON, at most [MaxFile] of bytes.
 	Content        []byte `json:"content"`

@@ -1,9 +1,6 @@
 package tracker
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // StepOut is a line of a task's checklist. Its index is its place from 0 on.
 type StepOut struct {
@@ -31,16 +28,3 @@ type UpdateStep struct {
 
 // Empty reports whether it changes no field, and so completes.
 func (u UpdateStep) Empty() bool { return !u.Title.Set && !u.Done.Set && !u.Index.Set }
-
-// StepRef names a step of a task by its id or by its index, as JSON a string or a number.
-type StepRef string
-
-// UnmarshalJSON takes "uuid", "2" and 2.
-func (r *StepRef) UnmarshalJSON(raw []byte) error {
-	var n json.Number
-	if json.Unmarshal(raw, &n) == nil && len(raw) > 0 && raw[0] != '"' {
-		*r = StepRef(n.String())
-		return nil
-	}
-	return json.Unmarshal(raw, (*string)(r))
-}

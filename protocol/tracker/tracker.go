@@ -3,7 +3,8 @@
 //
 // The types are those of the REST interface and of the frames on the socket; what they
 // mean is a [Service]'s. Names come out in one spelling and are taken in every spelling
-// that has been used for them.
+// that has been used for them. [Routes] is the one table of what can be asked: [Server]
+// serves it, and [Describe] describes it.
 package tracker
 
 import (
