@@ -2,6 +2,7 @@ package board
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
@@ -49,14 +50,11 @@ func (w *work) mayMove(t Task, to tracker.Status, force bool) error {
 }
 
 func joined(all []tracker.Status) string {
-	text := ""
+	words := make([]string, len(all))
 	for i, s := range all {
-		if i > 0 {
-			text += ", "
-		}
-		text += string(s)
+		words[i] = string(s)
 	}
-	return text
+	return strings.Join(words, ", ")
 }
 
 // blocked is the refusal of a task that waits for others.
@@ -110,15 +108,8 @@ func (w *work) recount(t Task, from, to tracker.Status) (freed []tracker.Unblock
 		}
 		freed = append(freed, u)
 	}
-	slices.SortFunc(freed, func(a, b tracker.Unblocked) int { return compare(a.TaskID, b.TaskID) })
+	slices.SortFunc(freed, func(a, b tracker.Unblocked) int { return strings.Compare(a.TaskID, b.TaskID) })
 	return freed, nil
-}
-
-func compare(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }
 
 // cancelled returns the keys of blockers that will not come, now that closing became to.

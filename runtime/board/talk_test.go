@@ -312,10 +312,16 @@ func TestE0_18_ParkedAfterTenTries(t *testing.T) {
 func TestH_04_AFullQueueDropsTheOldestAndSaysSo(t *testing.T) {
 	d := newDesk(t, board.Options{})
 	d.chat("general", "ann", "coder")
-	for range tracker.QueueMost + 1 {
-		_, err := d.as("ann").SendMessage(t.Context(), tracker.SendMessage{ChatID: "general", Content: "x"})
-		must(t, err)
-	}
+	must(t, d.store.UpdateBoard(t.Context(), func(board.Reader) (c board.Change, _ error) {
+		for n := range int64(tracker.QueueMost) {
+			e := board.Event{ID: fmt.Sprint(n), Name: "x", Data: json.RawMessage(`{}`), Places: []board.Place{{Member: "coder", Number: n + 1}}}
+			e.At = d.now
+			c.Events = append(c.Events, e)
+		}
+		return c, nil
+	}))
+	_, err := d.as("ann").SendMessage(t.Context(), tracker.SendMessage{ChatID: "general", Content: "x"})
+	must(t, err)
 	first, err := d.agent("coder").Events(t.Context(), 0, 1)
 	must(t, err)
 	same(t, "the oldest left", first[0].Seq, tracker.QueueMost/10+1)
