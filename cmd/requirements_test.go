@@ -27,7 +27,7 @@ var (
 )
 
 // idGroups are the first parts of ids, in the order of the page.
-const idGroups = "M- S0- S1- S2- S3- C- H- E3- D E S F P H C"
+const idGroups = "M- S0- S1- S2- S3- C- H- E0- E1- E3- D E S F P H C"
 
 // TestRequirements holds docs/requirements.md to the tree.
 func TestRequirements(t *testing.T) {
