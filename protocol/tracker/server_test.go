@@ -497,3 +497,28 @@ func TestPanicsAreAnswered(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 }
+
+// Whatever a body is, it is answered, and never as a failure of the tracker.
+func FuzzBodies(f *testing.F) {
+	for _, body := range []string{
+		"", "{}", "null", `{"title":null}`, `{"project_slug":"team-board","title":"a","labels":["x"]}`, `{"title":"\ud800"}`, `{"a":1,"a":1}`,
+		`{"status":"review","version":1}`, `{"blocked_by":["1"]}`, `{"content":"@a"}`, `{"filename":"a","content":"eA=="}`, "{\"\x00\":1}",
+	} {
+		f.Add(uint(0), body)
+		f.Add(uint(3), body)
+	}
+	f.Fuzz(func(t *testing.T, n uint, body string) {
+		s := newSite(t)
+		s.do("ann", "POST /projects", `{"slug":"team-board"}`)
+		s.do("ann", "POST /tasks", `{"project_slug":"team-board","title":"a"}`)
+		all := tracker.Routes()
+		r := all[n%uint(len(all))]
+		w := s.ask("ann", r.Method, parts.ReplaceAllString(r.Path, "1"), body)
+		if w.Code >= 500 {
+			t.Fatalf("%s %s: %d %s", r.Method, r.Path, w.Code, w.Body)
+		}
+		if w.Code >= 400 {
+			s.valid("https://tracker.example/openapi.json#/components/schemas/Error", w.Body.Bytes())
+		}
+	})
+}
