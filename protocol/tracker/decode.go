@@ -8,10 +8,12 @@ import (
 	"maps"
 	"mime"
 	"net/http"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // with reads the body into in and then does it.
@@ -109,6 +111,9 @@ func (c *call) fields(in any, raw []byte) error {
 // objectOf reads one object, in which no name stands twice.
 func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 	notJSON := Errorf(CodeBadRequest, "the body is no JSON object")
+	if !utf8.Valid(raw) { // the decoder would put other characters there
+		return nil, Errorf(CodeBadRequest, "the body is not UTF-8")
+	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, notJSON
@@ -163,7 +168,10 @@ func namesOf(t reflect.Type) (names []string) {
 
 // checkQuery refuses parameters that nobody reads, or that stand there twice.
 func (c *call) checkQuery() error {
-	asked := c.r.URL.Query()
+	asked, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return Errorf(CodeBadRequest, "the query cannot be read").Next("write what is no letter or digit as %XX")
+	}
 	c.asked = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		i := slices.IndexFunc(c.route.query, func(p param) bool { return name == p.name || name == p.alias })

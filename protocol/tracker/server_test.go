@@ -43,7 +43,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	b := board.New(&boardtest.Memory{}, board.Options{})
+	b := board.New(&boardtest.Memory{Again: true}, board.Options{})
 	for slug, kind := range map[string]tracker.Kind{"ann": tracker.Human, "coder": tracker.Agent, "other": tracker.Agent} {
 		_, err := b.Ensure(t.Context(), tracker.CreateMember{Slug: slug, Kind: kind})
 		must(t, err)
@@ -357,6 +357,8 @@ func TestH_23_Refusals(t *testing.T) {
 		"a flag":            {"GET", "/tasks?ready=maybe", "", 422, tracker.CodeInvalid, nil},
 		"a status":          {"GET", "/tasks?status=open", "", 422, tracker.CodeInvalid, nil},
 		"a cursor":          {"GET", "/tasks?cursor=%25%25", "", 422, tracker.CodeInvalid, nil},
+		"a broken query":    {"GET", "/tasks?assignee=%zz", "", 400, tracker.CodeBadRequest, nil},
+		"no UTF-8":          {"POST", "/tasks", "{\"project_slug\":\"team-board\",\"title\":\"a\xff\"}", 400, tracker.CodeBadRequest, nil},
 		"no JSON":           {"POST", "/tasks", `{`, 400, tracker.CodeBadRequest, nil},
 		"an array":          {"POST", "/tasks", `[]`, 400, tracker.CodeBadRequest, nil},
 		"more behind":       {"POST", "/tasks", `{}{}`, 400, tracker.CodeBadRequest, nil},

@@ -27,7 +27,7 @@ type desk struct {
 
 func newDesk(t *testing.T, o board.Options) *desk {
 	t.Helper()
-	d := &desk{T: t, store: &boardtest.Memory{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	d := &desk{T: t, store: &boardtest.Memory{Again: true}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	o.Now = func() time.Time { return d.now }
 	d.b = board.New(d.store, o)
 	for slug, kind := range map[string]tracker.Kind{"ann": tracker.Human, "coder": tracker.Agent, "other": tracker.Agent, "third": tracker.Agent} {

@@ -113,7 +113,7 @@ func (s *Seat) ListFiles(ctx context.Context, q tracker.FileQuery) (page tracker
 		if err != nil {
 			return err
 		}
-		find.After, find.Limit = after, limit+1
+		page, find.After, find.Limit = tracker.Page[tracker.AttachmentOut]{}, after, limit+1
 		for {
 			all, err := w.r.Attachments(find)
 			if err != nil {

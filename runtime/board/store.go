@@ -15,7 +15,7 @@ var ErrNotFound = errors.New("not found")
 // Store keeps a board. It knows none of the rules: it keeps what it is given, and finds it
 // again.
 type Store interface {
-	// ViewBoard runs fn on one state of the board.
+	// ViewBoard runs fn on one state of the board, for which a store may run it again.
 	ViewBoard(ctx context.Context, fn func(Reader) error) error
 	// UpdateBoard runs fn on one state of the board and keeps all of the change that it
 	// returns, or nothing: nil means that it is durable. Nobody else has changed what fn

@@ -63,7 +63,10 @@ func (w *work) change(t Task, e *Task, u tracker.UpdateTask) error {
 	if err := w.changeLinks(e, u); err != nil {
 		return err
 	}
-	changes := differences(t, *e)
+	changes, err := w.differences(t, *e)
+	if err != nil {
+		return err
+	}
 	if len(changes) > 0 {
 		if err := w.log(t.ID, "updated", changes); err != nil {
 			return err
@@ -123,7 +126,7 @@ func (w *work) changeLinks(e *Task, u tracker.UpdateTask) (err error) {
 }
 
 // differences are those of the fields that are only written down.
-func differences(a, b Task) map[string]tracker.Change {
+func (w *work) differences(a, b Task) (map[string]tracker.Change, error) {
 	out := map[string]tracker.Change{}
 	for _, f := range []struct{ name, from, to string }{
 		{"title", a.Title, b.Title}, {"type", a.Type, b.Type}, {"priority", a.Priority, b.Priority}, {"parent_id", a.Parent, b.Parent},
@@ -139,7 +142,23 @@ func differences(a, b Task) map[string]tracker.Change {
 		out["labels"] = tracker.Change{From: list(a.Labels), To: list(b.Labels)}
 	}
 	if !slices.Equal(a.Blockers, b.Blockers) {
-		out["blocked_by"] = tracker.Change{From: list(a.Blockers), To: list(b.Blockers)}
+		keys := map[string]string{}
+		for _, id := range slices.Concat(a.Blockers, b.Blockers) {
+			keys[id] = ""
+		}
+		if err := w.keysOf(keys); err != nil {
+			return nil, err
+		}
+		out["blocked_by"] = tracker.Change{From: named(a.Blockers, keys), To: named(b.Blockers, keys)}
+	}
+	return out, nil
+}
+
+// named has the keys of tasks in the place of their ids.
+func named(ids []string, keys map[string]string) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = keys[id]
 	}
 	return out
 }

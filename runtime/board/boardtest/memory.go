@@ -16,6 +16,9 @@ import (
 type Memory struct {
 	// Fail, if not nil, is asked before each change is kept; what it returns fails it.
 	Fail func(board.Change) error
+	// Again has each function of a change run twice, as one whose first state was outdated,
+	// and each of a view.
+	Again bool
 
 	mu sync.RWMutex
 	s  state
@@ -45,6 +48,9 @@ func (m *Memory) ViewBoard(ctx context.Context, fn func(board.Reader) error) err
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if m.Again {
+		_ = fn(&m.s) // what came of it nobody sees
+	}
 	return fn(&m.s)
 }
 
@@ -55,6 +61,9 @@ func (m *Memory) UpdateBoard(ctx context.Context, fn func(board.Reader) (board.C
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.Again {
+		_, _ = fn(&m.s) // what came of it nobody sees
+	}
 	c, err := fn(&m.s)
 	if err != nil {
 		return err
