@@ -91,6 +91,8 @@ type MemberRef struct {
 	Slug string `json:"slug"`
 	Kind Kind   `json:"kind"`
 	Name string `json:"name,omitempty"`
+	// Presence is that of the assignee of a task, so that one whose holder has left is seen.
+	Presence Presence `json:"presence,omitempty"`
 }
 
 // ProjectRef is a project in short.

@@ -45,8 +45,26 @@ func (w *work) mayMove(t Task, to tracker.Status, force bool) error {
 	case to == tracker.Done && w.b.o.RequireReview && w.me.Kind == tracker.Agent && t.Assignee == w.me.Slug:
 		return tracker.Errorf(tracker.CodeForbidden, "somebody else must review %s before it is done", t.Key).
 			Next("leave it in in_review")
+	case to == tracker.Done:
+		return w.childrenDone(t)
 	}
 	return nil
+}
+
+// childrenDone refuses a task of which parts are still to be done.
+func (w *work) childrenDone(t Task) error {
+	open := []tracker.Status{tracker.Backlog, tracker.Todo, tracker.InProgress, tracker.InReview}
+	const enough = 10 // to see what is to be done
+	all, err := w.r.Tasks(TaskQuery{Parent: t.ID, Statuses: open, Limit: enough})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	keys := []string{}
+	for _, child := range all {
+		keys = with(keys, child.Key)
+	}
+	return tracker.Errorf(tracker.CodeConflict, "%s has subtasks that are open", t.Key).With("open_subtasks", keys).
+		Next("finish or cancel them first: " + strings.Join(keys, ", "))
 }
 
 func joined(all []tracker.Status) string {
