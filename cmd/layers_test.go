@@ -119,7 +119,6 @@ var libraries = map[string][]string{
 
 	"github.com/modelcontextprotocol/go-sdk": {"protocol/mcp"},
 	"github.com/a2aproject/a2a-go/v2":        {"protocol/a2a"},
-	"github.com/gorilla/websocket":           {"protocol/tracker"},
 	"github.com/go-chi/chi/v5":               {"protocol/tracker", "cmd/hutch"},
 
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
