@@ -38,9 +38,6 @@ func (c *call) mediaType() string {
 
 // bytes reads the whole body.
 func (c *call) bytes() ([]byte, error) {
-	if c.r.ContentLength > c.route.many {
-		return nil, c.tooLarge()
-	}
 	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.many))
 	var large *http.MaxBytesError
 	switch {
