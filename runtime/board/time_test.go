@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,13 @@ func agentOf(b *board.Board, slug string) tracker.Service {
 func TestRunDoesWhatTimeDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
-		store := &boardtest.Memory{}
+		var broken atomic.Bool
+		store := &boardtest.Memory{Fail: func(c board.Change) error {
+			if broken.Load() && len(c.Members) > 0 {
+				panic("a broken store")
+			}
+			return nil
+		}}
 		b := board.New(store, board.Options{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		for _, slug := range []string{"coder", "other"} {
 			_, err := b.Ensure(t.Context(), tracker.CreateMember{Slug: slug})
@@ -34,15 +41,10 @@ func TestRunDoesWhatTimeDoes(t *testing.T) {
 		go func() { ended <- b.Run(ctx) }()
 		_, _, err := agentOf(b, "coder").Connect(t.Context(), tracker.AuthAgent{}, nil)
 		must(t, err)
-		store.Fail = func(c board.Change) error {
-			if len(c.Members) > 0 {
-				panic("a broken store")
-			}
-			return nil
-		}
+		broken.Store(true)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		store.Fail = nil
+		broken.Store(false)
 		time.Sleep(tracker.OfflineAfter + 5*time.Second)
 		synctest.Wait()
 		all, err := agentOf(b, "other").Events(t.Context(), 0, 10)
