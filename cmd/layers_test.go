@@ -113,9 +113,10 @@ var libraries = map[string][]string{
 	"golang.org/x/sys":                         {"cmd/hutch", "runtime/sandbox", "runtime/worker"},
 	"github.com/santhosh-tekuri/jsonschema/v6": {"runtime/schema"},
 	"github.com/fsnotify/fsnotify":             {"runtime/reload"},
-	"github.com/gofrs/flock":                   {"runtime/owner"},
+	"github.com/gofrs/flock":                   {"runtime/owner", "runtime/store"},
 	"github.com/openai/openai-go/v3":           {"runtime/llm"},
 	"modernc.org/sqlite":                       {"runtime/store"},
+	"github.com/jackc/pgx/v5":                  {"runtime/store"},
 
 	"github.com/modelcontextprotocol/go-sdk": {"protocol/mcp"},
 	"github.com/a2aproject/a2a-go/v2":        {"protocol/a2a"},

@@ -60,7 +60,7 @@ func median(all []time.Duration) time.Duration {
 func loopOf(b *testing.B, s *session, n int) time.Duration {
 	start := time.Now()
 	for i := range n {
-		if _, err := s.exec(beginWrite); err != nil {
+		if _, err := s.exec(s.engine.beginWrite); err != nil {
 			b.Fatal(err)
 		}
 		tx := Tx{&transaction{ctx: context.Background(), s: s, now: time.Now(), write: true}}

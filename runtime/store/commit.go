@@ -27,6 +27,7 @@ type committer struct {
 	closing chan struct{} // closed to end it
 	ended   chan struct{} // closed when it has
 	once    sync.Once
+	lost    error // why it may write nothing more
 }
 
 func newCommitter(s *session, o Options) *committer {
@@ -136,8 +137,8 @@ func (c *committer) loop() {
 
 // group runs first and those who wait by then, and commits them together.
 func (c *committer) group(first *request) {
-	if _, err := c.s.exec(beginWrite); err != nil {
-		first.done <- classify(err)
+	if err := c.begin(); err != nil {
+		first.done <- c.s.classify(err)
 		return
 	}
 	start := time.Now()
@@ -152,7 +153,7 @@ func (c *committer) group(first *request) {
 			return
 		}
 	}
-	if _, err := c.s.exec(commit); err != nil {
+	if err := c.commit(); err != nil {
 		c.lose(kept, err)
 		return
 	}
@@ -212,24 +213,16 @@ func (c *committer) member(r *request) (keep bool, err error) {
 	return true, err
 }
 
-// lose undoes a group. SQLite may have done so already.
+// lose undoes a group. The engine may have done so already.
 func (c *committer) lose(lost []*request, cause error) {
 	if _, err := c.s.exec(rollback); err != nil {
 		c.logger.Debug("a group was undone by the database itself", "err", err)
 	}
-	err := fmt.Errorf("nothing was kept: %w", classify(cause))
+	err := c.s.classify(cause)
+	if !errors.Is(err, ErrUnknown) {
+		err = fmt.Errorf("nothing was kept: %w", err)
+	}
 	for _, r := range lost {
 		r.done <- err
 	}
 }
-
-// The engine's words for a group and its members.
-const (
-	beginWrite = "begin immediate"
-	beginRead  = "begin"
-	commit     = "commit"
-	rollback   = "rollback"
-	savepoint  = "savepoint member"
-	release    = "release member"
-	undo       = "rollback to member"
-)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,13 @@ func TestMain(m *testing.M) {
 		fmt.Println("stopped:", runUntilKilled(os.Args[2], os.Args[3]))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
 }
 
 // The writer's load: so many at once, and a hundred values of each size up to some
@@ -50,7 +55,7 @@ func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
 func writeUntilKilled(path, round string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	db, err := store.Open(ctx, path, store.Options{Now: noon})
+	db, err := open(ctx, path, store.Options{Now: noon})
 	if err != nil {
 		return err
 	}
@@ -96,8 +101,9 @@ func contentOf(name string, i int) []byte {
 // What was acknowledged is there after the process is killed while it writes, and
 // no change is there by half. It says nothing about a power cut, which takes what
 // was written and not synced: that every commit syncs, [TestDurability] holds.
-func TestKilledUnderLoad(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "hutch.db")
+func TestKilledUnderLoad(t *testing.T) { everywhere(t, testKilledUnderLoad) }
+
+func testKilledUnderLoad(t *testing.T, path string) {
 	acknowledged := map[string]int{} // the change's name, and its number
 	for round := range 3 {
 		names := killedAfter(t, asWriter, path, fmt.Sprint("round", round), 1000)
@@ -151,7 +157,7 @@ func killedAfter(t *testing.T, as, path, round string, acks int) (acknowledged [
 
 func verifyHalves(t *testing.T, path string, acknowledged map[string]int) {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, store.Options{Now: noon})
+	db, err := open(t.Context(), path, store.Options{Now: noon})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ const maxDecisions = 1000
 // limit of them and at most 1,000.
 func (x Tx) Decisions(module string, before int64, limit int) ([]Decision, error) {
 	const query = `select id, at, who, action, module, digest, definitions, granted from decision
-		where ($1 = '' or module = $1) and ($2 = 0 or id < $2) order by id desc limit $3`
+		where ($1 = '' or module = $1) and (cast($2 as bigint) = 0 or id < $2) order by id desc limit $3`
 	var all []Decision
 	err := x.t.each(query, args{module, before, max(0, min(limit, maxDecisions))}, func(scan func(...any) error) error {
 		var d Decision

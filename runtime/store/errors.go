@@ -25,11 +25,18 @@ var (
 	ErrFull = errors.New("no room left for the database")
 	// ErrBusy: another program holds the database locked.
 	ErrBusy = errors.New("the database is locked by another program")
+	// ErrOwned: another process has the database open.
+	ErrOwned = errors.New("another process has the database open")
+	// ErrUnavailable: the server of the database does not answer, or broke off.
+	ErrUnavailable = errors.New("the database server does not answer")
+	// ErrUnknown: the server broke off while it was to keep a change, and cannot be asked
+	// what became of it.
+	ErrUnknown = errors.New("whether the change was kept is not known")
 	// ErrReadOnly: a View tried to change something.
 	ErrReadOnly = errors.New("a view changes nothing")
 )
 
-// classes says which sentinel an engine's code stands for, by its primary code.
+// classes says which sentinel a code of SQLite stands for, by its primary code.
 var classes = []struct {
 	code int
 	is   error
@@ -41,11 +48,11 @@ var classes = []struct {
 	{lib.SQLITE_READONLY, ErrReadOnly},
 }
 
-// classify adds the sentinel that fits to an error of the engine.
+// classify adds the sentinel that fits to an error of an engine.
 func classify(err error) error {
 	var found *sqlite.Error
 	if !errors.As(err, &found) {
-		return err
+		return classifyPostgres(err)
 	}
 	for _, c := range classes {
 		if found.Code()&0xff == c.code {

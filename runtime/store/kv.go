@@ -137,7 +137,7 @@ type storedRow struct {
 
 // look finds a space, and what stands in it under a key.
 func (x Tx) look(name, key string) (s spaceRow, r storedRow, err error) {
-	const query = `select s.id, s.version, s.bytes, coalesce(k.id, 0), coalesce(k.size, 0), coalesce(k.version, 0), coalesce(k.expires <= $3, 0)
+	const query = `select s.id, s.version, s.bytes, coalesce(k.id, 0), coalesce(k.size, 0), coalesce(k.version, 0), case when k.expires <= $3 then 1 else 0 end
 		from kv_space s left join kv k on k.space = s.id and k.key = $2 where s.name = $1`
 	_, err = x.t.one(query, args{name, key, millis(x.t.now)}, &s.id, &s.version, &s.bytes, &r.id, &r.size, &r.version, &r.expired)
 	return s, r, err
@@ -256,7 +256,7 @@ func past(prefix string) string {
 // KVUsage returns what a space holds: bytes, with [EntryOverhead] for each value,
 // and values. What has expired is not counted.
 func (x Tx) KVUsage(space string) (bytes, values int64, err error) {
-	const query = `select coalesce(sum(k.size), 0), count(*) from kv k join kv_space s on s.id = k.space
+	const query = `select cast(coalesce(sum(k.size), 0) as bigint), count(*) from kv k join kv_space s on s.id = k.space
 		where s.name = $1 and (k.expires is null or k.expires > $2)`
 	_, err = x.t.one(query, args{space, millis(x.t.now)}, &bytes, &values)
 	return bytes, values, err

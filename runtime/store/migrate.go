@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"embed"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -16,9 +15,6 @@ const applicationID = 0x68746368
 // checkMost is the largest database that is checked whole each time it is opened,
 // in bytes; a larger one is if its last user did not end well.
 const checkMost = 32 << 20
-
-//go:embed migrations/sqlite/*.sql
-var sqliteMigrations embed.FS
 
 // ready finds out whether the file is sound, limits it, and brings its tables up to
 // date.
@@ -37,11 +33,7 @@ func ready(s *session, o Options, fresh, leftover bool) error {
 	if err := check(s, leftover); err != nil {
 		return err
 	}
-	all, err := migrations(sqliteMigrations, "migrations/sqlite")
-	if err != nil {
-		return err
-	}
-	return migrate(s, all, o.Now().UnixMilli())
+	return migrateAll(s, o)
 }
 
 // identify tells a new database from one of ours, and refuses any other.
@@ -103,6 +95,15 @@ func check(s *session, leftover bool) error {
 	return err
 }
 
+// migrateAll brings the tables up to date.
+func migrateAll(s *session, o Options) error {
+	all, err := migrations(migrationFiles, s.engine.folder)
+	if err != nil {
+		return err
+	}
+	return migrate(s, all, o.Now().UnixMilli())
+}
+
 // A migration brings the tables from one version to the next.
 type migration struct {
 	version int64
@@ -136,8 +137,7 @@ func migrations(files fs.FS, dir string) ([]migration, error) {
 
 // migrate applies what a database lacks, each migration whole or not at all.
 func migrate(s *session, all []migration, now int64) error {
-	const table = `create table if not exists migration (version integer primary key, name text not null, at integer not null) strict`
-	if err := s.script(table); err != nil {
+	if err := s.script(s.engine.table); err != nil {
 		return err
 	}
 	at, err := s.number("select coalesce(max(version), 0) from migration")
@@ -156,7 +156,7 @@ func migrate(s *session, all []migration, now int64) error {
 }
 
 func (m migration) apply(s *session, now int64) (err error) {
-	if err := s.script(beginWrite); err != nil {
+	if err := s.script(s.engine.beginWrite); err != nil {
 		return err
 	}
 	defer func() {

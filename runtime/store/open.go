@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
 )
 
@@ -49,34 +50,71 @@ func open(ctx context.Context, path string, o Options, network func(dir string) 
 	if err != nil {
 		return nil, err
 	}
+	if err := d.lockFile(path); err != nil {
+		return nil, err
+	}
 	writer, err := d.connect(ctx, writerURI(path, o.LockWait))
 	if err != nil {
 		return nil, err
 	}
-	d.committer = newCommitter(writer, o)
 	if err := ready(writer, o, fresh, leftover); err != nil {
 		return nil, err
 	}
+	if err := d.start(writer, o, func() (*session, error) { return d.connect(ctx, readerURI(path, o.LockWait)) }); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// start has a database work that is up to date; reader makes one more connection that
+// reads.
+func (d *DB) start(writer *session, o Options, reader func() (*session, error)) error {
 	d.readers = &readers{now: o.Now, free: make(chan *session, o.Readers), shut: make(chan struct{})}
 	for range o.Readers {
-		s, err := d.connect(ctx, readerURI(path, o.LockWait))
+		s, err := reader()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		d.readers.free <- s
 	}
+	d.committer = newCommitter(writer, o)
 	go d.committer.loop()
 	d.sweeper = startSweeper(o.SweepEvery, o.Logger, d.Sweep)
-	return d, nil
+	return nil
 }
 
 // closeEarly closes what there is of a database that could not be opened.
 func (d *DB) closeEarly() error {
 	var all []error
+	for _, s := range d.links {
+		s.forget()
+	}
 	for _, pool := range d.pools {
 		all = append(all, pool.Close()) // and with it the connection
 	}
+	if d.lock != nil {
+		all = append(all, d.lock.Unlock())
+	}
 	return errors.Join(all...)
+}
+
+// lockFile takes the database for this process. The lock is on a file of its own: SQLite
+// gives its own locks up when anybody in the process closes the database's file.
+func (d *DB) lockFile(path string) error {
+	whole, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	lock := flock.New(whole+"-lock", flock.SetPermissions(0o600))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("%w: a file has one server: end the other one, or choose another file", ErrOwned)
+	}
+	d.lock = lock
+	return nil
 }
 
 // probe looks at the file without changing it: writing begins with a change of its
@@ -102,7 +140,7 @@ func (d *DB) connect(ctx context.Context, uri string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
+	return &session{engine: sqliteEngine(), pool: pool, conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
 // writerURI is how the file is written: a commit returns after the log is synced,

@@ -67,7 +67,7 @@ func (x Tx) Thread(ref threads.Ref) (threads.Thread, error) {
 
 // The texts of [Tx.Threads]: each reads an index in its order.
 const (
-	behind       = ` and ($2 = 0 or updated < $3 or updated = $3 and id < $2) order by updated desc, id desc limit $4`
+	behind       = ` and (cast($2 as bigint) = 0 or updated < $3 or updated = $3 and id < $2) order by updated desc, id desc limit $4`
 	threadsOfAll = `select ` + threadColumns + ` from thread where name is not null and $1 = $1` + behind
 	threadsOf    = `select ` + threadColumns + ` from thread where name is not null and owner = $1` + behind
 	threadsNamed = `select ` + threadColumns + ` from thread where name = $1` + behind

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +36,7 @@ func crashOwner(i int) session.Principal { return session.Principal{Name: fmt.Sp
 func runUntilKilled(path, round string) error {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
-	db, err := store.Open(ctx, path, store.Options{})
+	db, err := open(ctx, path, store.Options{})
 	if err != nil {
 		return err
 	}
@@ -111,8 +110,9 @@ func crashTurn(ctx context.Context, r *session.Run) (session.Outcome, error) {
 
 // What a client was told is there after the process was killed under load, every run has
 // one end that a client can see, and no tool was called twice for a run.
-func TestKeeperKilledUnderLoad(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "hutch.db")
+func TestKeeperKilledUnderLoad(t *testing.T) { everywhere(t, testKeeperKilledUnderLoad) }
+
+func testKeeperKilledUnderLoad(t *testing.T, path string) {
 	did, cutOff := map[string]int{}, 0
 	for round := range 3 {
 		lines := killedAfter(t, asKeeper, path, fmt.Sprint("round", round), 1500)

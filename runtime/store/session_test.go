@@ -10,20 +10,25 @@ import (
 )
 
 func TestThreads(t *testing.T) {
-	sessiontest.Store(t, func(t testing.TB) sessiontest.Place {
-		db := openNew(t, store.Options{})
-		return sessiontest.Place{Store: db, Jobs: func() (all []string, err error) {
-			for _, kind := range []string{"a", "b", "c"} {
-				jobs, err := db.DueJobs(context.Background(), kind, 100)
-				if err != nil {
-					return nil, err
-				}
-				for _, j := range jobs {
-					all = append(all, j.Kind+" "+j.Key)
-				}
+	sessiontest.Store(t, func(t testing.TB) sessiontest.Place { return threadsIn(openNew(t, store.Options{})) })
+}
+
+func TestThreadsOnPostgres(t *testing.T) {
+	sessiontest.Store(t, func(t testing.TB) sessiontest.Place { return threadsIn(openAt(t, database(t), store.Options{})) })
+}
+
+func threadsIn(db *store.DB) sessiontest.Place {
+	return sessiontest.Place{Store: db, Jobs: func() (all []string, err error) {
+		for _, kind := range []string{"a", "b", "c"} {
+			jobs, err := db.DueJobs(context.Background(), kind, 100)
+			if err != nil {
+				return nil, err
 			}
-			slices.SortFunc(all, sessiontest.ByKey)
-			return all, nil
-		}}
-	})
+			for _, j := range jobs {
+				all = append(all, j.Kind+" "+j.Key)
+			}
+		}
+		slices.SortFunc(all, sessiontest.ByKey)
+		return all, nil
+	}}
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Options say how a database is kept. The zero value works.
@@ -14,10 +16,11 @@ type Options struct {
 	// Readers is how many Views run at once; more wait. Default 4.
 	Readers int
 	// MaxBytes is how large the database file may become; 0 means as large as
-	// the disk allows. The log beside it is not counted.
+	// the disk allows. The log beside it is not counted. A server of PostgreSQL looks
+	// after that itself.
 	MaxBytes int64
 	// LockWait is how long a change waits for another program that holds the
-	// database locked, to copy it for example. Default 5 s.
+	// database locked, to copy it for example, or for a server that is away. Default 5 s.
 	LockWait time.Duration
 	// SweepEvery is how often what has expired is removed. Default 1 minute.
 	SweepEvery time.Duration
@@ -49,9 +52,11 @@ func (o Options) withDefaults() Options {
 // DB is an open database. Its methods may be called from any goroutine.
 type DB struct {
 	pools     []*sql.DB
+	links     []*session // those to a server
 	committer *committer
 	readers   *readers
 	sweeper   *sweeper
+	lock      *flock.Flock // of a file; nil if there is none
 	closing   sync.Once
 	closed    error
 }
@@ -74,15 +79,12 @@ func (d *DB) View(ctx context.Context, fn func(Tx) error) error {
 	return d.readers.view(ctx, fn)
 }
 
-// Close ends all work, waits for what runs, and closes the files.
+// Close ends all work, waits for what runs, and closes the files or connections.
 func (d *DB) Close() error {
 	d.closing.Do(func() {
 		d.stop()
 		all := []error{d.readers.close(), d.committer.s.close()}
-		for _, pool := range d.pools {
-			all = append(all, pool.Close())
-		}
-		d.closed = errors.Join(all...)
+		d.closed = errors.Join(append(all, d.closeEarly())...)
 	})
 	return d.closed
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hutch-run/hutch/runtime/store"
@@ -18,9 +19,17 @@ func openNew(t testing.TB, o store.Options) *store.DB {
 	return openAt(t, filepath.Join(t.TempDir(), "hutch.db"), o)
 }
 
-func openAt(t testing.TB, path string, o store.Options) *store.DB {
+// open opens a database wherever it is: in a file, or on a server.
+func open(ctx context.Context, place string, o store.Options) (*store.DB, error) {
+	if strings.HasPrefix(place, "postgres:") {
+		return store.OpenPostgres(ctx, store.Postgres{URL: place}, o)
+	}
+	return store.Open(ctx, place, o)
+}
+
+func openAt(t testing.TB, place string, o store.Options) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), path, o)
+	db, err := open(t.Context(), place, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,6 +39,12 @@ func openAt(t testing.TB, path string, o store.Options) *store.DB {
 		}
 	})
 	return db
+}
+
+// everywhere runs a test on each engine, with a place for a database.
+func everywhere(t *testing.T, test func(t *testing.T, place string)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "hutch.db")) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, database(t)) })
 }
 
 func TestSQLite(t *testing.T) {
@@ -54,6 +69,43 @@ func TestSQLite(t *testing.T) {
 				_, err = f.WriteAt(bytes.Repeat([]byte("garbage "), 20*page/8), 3*page)
 				return errors.Join(err, f.Close())
 			},
+		}
+	})
+}
+
+// server is the server of this run of the tests, started when a test first asks for it.
+var server storetest.Server
+
+// postgres returns the server. A test without one is skipped, or fails where
+// everything has to run.
+func postgres(t testing.TB) *storetest.Cluster {
+	t.Helper()
+	c, err := server.Cluster()
+	if errors.Is(err, storetest.ErrNoPostgres) && os.Getenv("HUTCH_REQUIRE") != "all" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// database makes a database on the server and returns its URL.
+func database(t testing.TB) string {
+	t.Helper()
+	address, err := postgres(t).Database(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func TestPostgres(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) storetest.Place {
+		address := database(t)
+		return storetest.Place{
+			Open:    func(ctx context.Context, o store.Options) (*store.DB, error) { return open(ctx, address, o) },
+			Execute: func(ctx context.Context, text string) error { return storetest.ExecutePostgres(ctx, address, text) },
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (t *transaction) end() {
 }
 
 // ready says whether a statement may run. Statements themselves are never
-// interrupted: SQLite would undo the changes of everyone in the group with them.
+// interrupted: the engine would undo the changes of everyone in the group with them.
 func (t *transaction) ready() error {
 	if t.err == nil {
 		t.err = t.ctx.Err()
@@ -42,7 +42,7 @@ func (t *transaction) ready() error {
 
 func (t *transaction) fail(err error) error {
 	if err != nil {
-		t.err = classify(err)
+		t.err = t.s.classify(err)
 		return t.err
 	}
 	return nil
@@ -96,18 +96,14 @@ func (t *transaction) each(query string, a args, row func(scan func(...any) erro
 	return t.fail(t.s.each(query, a, row))
 }
 
-// A session is one connection and what was prepared on it. The texts are
-// constants, so there are only so many.
-type session struct {
-	conn     *sql.Conn
-	prepared map[string]*sql.Stmt
-}
-
-func (s *session) statement(query string) (*sql.Stmt, error) {
+func (s *session) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt, ok := s.prepared[query]; ok {
 		return stmt, nil
 	}
-	stmt, err := s.conn.PrepareContext(context.Background(), query)
+	if s.conn == nil {
+		return nil, ErrUnavailable
+	}
+	stmt, err := s.conn.PrepareContext(ctx, query)
 	if err == nil {
 		s.prepared[query] = stmt
 	}
@@ -115,11 +111,13 @@ func (s *session) statement(query string) (*sql.Stmt, error) {
 }
 
 func (s *session) exec(query string, args ...any) (int64, error) {
-	stmt, err := s.statement(query)
+	ctx, done := s.bounded()
+	defer done()
+	stmt, err := s.statement(ctx, query)
 	if err != nil {
 		return 0, err
 	}
-	result, err := stmt.Exec(args...)
+	result, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -127,11 +125,13 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 }
 
 func (s *session) each(query string, args []any, row func(scan func(...any) error) error) (err error) {
-	stmt, err := s.statement(query)
+	ctx, done := s.bounded()
+	defer done()
+	stmt, err := s.statement(ctx, query)
 	if err != nil {
 		return err
 	}
-	rows, err := stmt.Query(args...)
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
 		return err
 	}
@@ -145,6 +145,14 @@ func (s *session) each(query string, args []any, row func(scan func(...any) erro
 }
 
 func (s *session) close() error {
+	if s.conn == nil {
+		return nil
+	}
+	if s.engine.hangUp != nil {
+		s.engine.hangUp(s.conn)
+		s.forget()
+		return nil
+	}
 	var all []error
 	for _, stmt := range s.prepared {
 		all = append(all, stmt.Close())

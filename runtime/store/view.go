@@ -31,14 +31,15 @@ func (r *readers) view(ctx context.Context, fn func(Tx) error) (err error) {
 		return ErrClosed
 	}
 	defer func() { r.free <- s }()
-	if _, err := s.exec(beginRead); err != nil {
-		return classify(err)
+	if err := s.begin(ctx, s.engine.beginRead); err != nil {
+		return s.classify(err)
 	}
 	t := &transaction{ctx: ctx, s: s, now: r.now()}
 	defer func() {
 		t.end()
-		_, end := s.exec(rollback)
-		err = errors.Join(err, end)
+		if _, end := s.exec(rollback); !s.isGone() { // what broke has no transaction any more
+			err = errors.Join(err, end)
+		}
 	}()
 	if err := fn(Tx{t}); err != nil {
 		return err
