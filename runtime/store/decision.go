@@ -60,7 +60,7 @@ func (x Tx) Decide(d Decision) (id int64, err error) {
 	}
 	const query = `insert into decision (at, who, action, module, digest, definitions, granted)
 		values ($1, $2, $3, $4, $5, $6, $7) returning id`
-	_, err = x.t.returned(query, args{millis(x.t.now), d.Who, d.Action, d.Module, d.Digest, d.Definitions, string(d.Grant)}, &id)
+	_, err = x.t.returned(query, args{millis(x.t.now), d.Who, d.Action, d.Module, d.Digest, d.Definitions, words(string(d.Grant))}, &id)
 	return id, err
 }
 

@@ -72,9 +72,9 @@ func (s *session) isGone() bool {
 
 // classify is [classify] with what the connection tells.
 func (s *session) classify(err error) error {
-	named := classify(err)
-	if err != nil && named == err && s.isGone() {
+	err = classify(err)
+	if err != nil && !isNamed(err) && s.isGone() {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return named
+	return err
 }

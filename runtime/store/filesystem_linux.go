@@ -12,7 +12,7 @@ func networkFilesystem(dir string) string {
 	return networkKind(uint32(st.Type))
 }
 
-// networkKind names the network file systems by the numbers that Linux gives them
+// networkKind names file systems of other machines by the numbers that Linux gives them
 // (linux/magic.h, and the kernel's sources of those that are not there).
 func networkKind(magic uint32) string {
 	switch magic {
@@ -28,6 +28,20 @@ func networkKind(magic uint32) string {
 		return "ceph"
 	case 0x0bd00bd0:
 		return "lustre"
+	case 0x65735546: // sshfs, s3fs and the like; what is local there is no place for locks either
+		return "fuse"
+	case 0x01021997:
+		return "9p"
+	case 0x01161970:
+		return "gfs2"
+	case 0x7461636f:
+		return "ocfs2"
+	case 0x47504653:
+		return "gpfs"
+	case 0x19830326:
+		return "beegfs"
+	case 0x564c:
+		return "ncp"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ const leastServer = 130000
 
 func postgresEngine() *engine {
 	return &engine{
-		beginWrite: "begin isolation level read committed read write", beginRead: "begin isolation level repeatable read read only",
+		beginWrite: "begin isolation level read committed", beginRead: "begin isolation level repeatable read read only",
 		folder:   "migrations/postgres",
 		table:    `create table if not exists migration (version bigint primary key, name text not null, at bigint not null)`,
 		patience: statementMost, remote: true, gone: goneFromServer, hangUp: hangUp,
@@ -127,7 +127,8 @@ func fit(ctx context.Context, s *session) error {
 	var version int
 	var encoding, fsync string
 	var standby bool
-	const about = `select cast(current_setting('server_version_num') as bigint), current_setting('server_encoding'), current_setting('fsync'), pg_is_in_recovery()`
+	const about = `select cast(current_setting('server_version_num') as bigint), current_setting('server_encoding'), current_setting('fsync'),
+		pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on'`
 	if err := s.conn.QueryRowContext(ctx, about).Scan(&version, &encoding, &fsync, &standby); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func fit(ctx context.Context, s *session) error {
 	case fsync != "on":
 		return fmt.Errorf("%w: the server does not wait for its disk (fsync is %.10s): switch it on", ErrPlace, fsync)
 	case standby:
-		return fmt.Errorf("%w: the server is a standby: choose the primary", ErrPlace)
+		return fmt.Errorf("%w: the server lets nobody change anything, as a standby does: choose the primary", ErrPlace)
 	}
 	var there, ours bool
 	var tables int
@@ -168,7 +169,7 @@ func states() map[string]error {
 
 func classifyPostgres(err error) error {
 	var found *pgconn.PgError
-	if !errors.As(err, &found) || slices.ContainsFunc(sentinels(), func(is error) bool { return errors.Is(err, is) }) {
+	if !errors.As(err, &found) || isNamed(err) {
 		return err
 	}
 	all := states()
@@ -182,9 +183,10 @@ func classifyPostgres(err error) error {
 	return fmt.Errorf("%w: %w", is, err)
 }
 
-// sentinels are those that say already what an error stands for.
-func sentinels() []error {
-	return []error{ErrFull, ErrBusy, ErrReadOnly, ErrCorrupt, ErrUnavailable, ErrUnknown, ErrOwned, ErrPlace}
+// isNamed reports whether an error says already what it stands for.
+func isNamed(err error) bool {
+	return slices.ContainsFunc([]error{ErrClosed, ErrForeign, ErrCorrupt, ErrNewer, ErrPlace, ErrFull, ErrBusy, ErrReadOnly, ErrOwned, ErrUnavailable, ErrUnknown},
+		func(is error) bool { return errors.Is(err, is) })
 }
 
 // unavailable says of an error that there is no connection, unless the server refuses us

@@ -288,8 +288,8 @@ func (x Tx) opened(c threads.Change) (threadRow, error) {
 	}
 	const query = `insert into thread (owner, name, agent, title, head, last, messages, bytes, event_bytes, created, updated, waiting)
 		values ($1, $2, $3, '', 0, 0, 0, 0, 0, $4, $4, '{}') returning id`
-	r.Thread = threads.Thread{Ref: c.Ref, Agent: c.Agent, Created: timeOf(millis(c.At)), Updated: timeOf(millis(c.At))}
-	_, err = x.t.returned(query, args{c.Owner, c.ID, c.Agent, millis(c.At)}, &r.id)
+	r.Thread = threads.Thread{Ref: c.Ref, Agent: words(c.Agent), Created: timeOf(millis(c.At)), Updated: timeOf(millis(c.At))}
+	_, err = x.t.returned(query, args{c.Owner, c.ID, r.Agent, millis(c.At)}, &r.id)
 	return r, err
 }
 
@@ -362,8 +362,9 @@ func (x Tx) addMessages(r *threadRow, c threads.Change) (numbers []int64, err er
 func (x Tx) addEvents(r *threadRow, c threads.Change) error {
 	const query = `insert into thread_event (thread, number, run, size, body) values ($1, $2, $3, $4, $5)`
 	for i, e := range c.Events {
-		size := int64(len(e.Body)) + threads.ItemOverhead
-		if _, err := x.t.exec(query, r.id, c.Head+int64(i)+1, e.Run, size, string(e.Body)); err != nil {
+		body := words(string(e.Body))
+		size := int64(len(body)) + threads.ItemOverhead
+		if _, err := x.t.exec(query, r.id, c.Head+int64(i)+1, e.Run, size, body); err != nil {
 			return err
 		}
 		r.EventBytes += size
@@ -406,7 +407,7 @@ func (x Tx) setRun(query string, thread int64, r threads.Record) (int64, error) 
 	if err != nil {
 		return 0, err
 	}
-	return x.t.exec(query, thread, r.ID, r.Parent, string(r.Trigger), r.Agent, string(r.Status), r.Digest, r.Code, r.Message,
+	return x.t.exec(query, thread, r.ID, words(r.Parent), words(string(r.Trigger)), words(r.Agent), string(r.Status), words(r.Digest), words(r.Code), words(r.Message),
 		string(usage), r.First, r.Last, millis(r.Created), momentOf(r.Started), momentOf(r.Ended))
 }
 
@@ -421,7 +422,7 @@ func momentOf(t time.Time) any {
 // closeThread keeps what the change made of the thread itself.
 func (x Tx) closeThread(r *threadRow, c threads.Change) error {
 	if r.Title == "" {
-		r.Title = c.Title
+		r.Title = words(c.Title)
 	}
 	if c.Advances() {
 		r.Updated = timeOf(millis(c.At))
@@ -441,9 +442,9 @@ func (x Tx) closeThread(r *threadRow, c threads.Change) error {
 	if c.State == nil {
 		return nil
 	}
-	r.State = slices.Clone(c.State)
+	r.State = []byte(words(string(c.State)))
 	const state = `insert into thread_state (thread, body) values ($1, $2) on conflict (thread) do update set body = excluded.body`
-	_, err = x.t.exec(state, r.id, string(c.State))
+	_, err = x.t.exec(state, r.id, string(r.State))
 	return err
 }
 

@@ -117,7 +117,7 @@ func (s *session) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	result, err := stmt.ExecContext(ctx, args...)
+	result, err := stmt.ExecContext(ctx, s.engine.given(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -131,7 +131,7 @@ func (s *session) each(query string, args []any, row func(scan func(...any) erro
 	if err != nil {
 		return err
 	}
-	rows, err := stmt.QueryContext(ctx, args...)
+	rows, err := stmt.QueryContext(ctx, s.engine.given(args)...)
 	if err != nil {
 		return err
 	}

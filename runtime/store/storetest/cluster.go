@@ -170,7 +170,7 @@ func (c *Cluster) Start() (err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	cmd := c.command("postgres", "-D", c.data(), "-k", c.dir, "-h", "127.0.0.1", "-p", strconv.Itoa(c.port),
-		"-c", "fsync=on", "-c", "max_connections=100", "-c", "shared_buffers=16MB")
+		"-c", "max_connections=100", "-c", "shared_buffers=16MB")
 	cmd.Args = append([]string{"sh", "-c", script, "sh"}, append([]string{cmd.Path}, cmd.Args[1:]...)...)
 	if cmd.Path, err = exec.LookPath("sh"); err != nil {
 		return err
