@@ -49,6 +49,8 @@ type Config struct {
 	RequireJail bool
 	// Secrets says where secrets are kept.
 	Secrets secretFiles
+	// Store says where what lasts is kept.
+	Store storeConfig
 	// Telemetry says where traces and figures go.
 	Telemetry telemetryConfig
 	// Agents are those that answer people, the default one first: at least one.
@@ -271,6 +273,7 @@ func (cfg *Config) finish(env func(string) string) (wrong []error) {
 		{keySecrets, st.secrets(), &cfg.Secrets.File},
 		{keyAgeFile, st.ageSecrets(), &cfg.Secrets.AgeFile},
 		{keyIdentity, "", &cfg.Secrets.AgeIdentity},
+		{keyStorePassword, "", &cfg.Store.PasswordFile},
 		{keyCert, "", &cfg.TLS.Cert},
 		{keyKey, "", &cfg.TLS.Key},
 	} {
@@ -296,6 +299,9 @@ func (cfg *Config) checkPlaces() (wrong []error) {
 		wrong = append(wrong, err)
 	}
 	wrong = append(wrong, cfg.checkSecretPlaces()...)
+	if cfg.Store.PasswordFile != "" && cfg.Store.URL == "" {
+		wrong = append(wrong, usagef("%s: there is no %s: a password goes with its server", cfg.given[keyStorePassword].place(keyStorePassword), keyStoreURL))
+	}
 	if (cfg.TLS.Cert == "") != (cfg.TLS.Key == "") {
 		has, lacks := keyCert, keyKey
 		if cfg.TLS.Cert == "" {

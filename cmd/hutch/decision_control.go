@@ -118,7 +118,7 @@ func (cfg Config) decideAlone(ctx context.Context, st state, d decision) (err er
 	if err := d.check(); err != nil {
 		return err
 	}
-	db, err := openStore(ctx, st, true, nil)
+	db, err := openStore(ctx, cfg, true, nil)
 	if err != nil {
 		return err
 	}

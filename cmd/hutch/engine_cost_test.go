@@ -108,7 +108,7 @@ func newWeighed(t testing.TB) *weighed {
 	w := &weighed{t: t, cfg: briefAgents(t)}
 	st, err := openState(filepath.Join(t.TempDir(), "state"))
 	must(t, err)
-	db, err := openStore(t.Context(), st, true, quiet)
+	db, err := openStore(t.Context(), Config{State: st.dir}, true, quiet)
 	must(t, err)
 	w.kept = &weighedStore{DB: db}
 	w.open(someTools{"hi"})

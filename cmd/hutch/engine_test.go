@@ -103,7 +103,7 @@ func testEngine(t *testing.T, tools someTools, agents string) *engine {
 	must(t, err)
 	st, err := openState(filepath.Join(t.TempDir(), "state"))
 	must(t, err)
-	db, err := openStore(t.Context(), st, true, quiet)
+	db, err := openStore(t.Context(), Config{State: st.dir}, true, quiet)
 	must(t, err)
 	e, err := openEngine(t.Context(), cfg, program{env: func(string) string { return "" }}, db, tools, nil, quiet)
 	must(t, err)

@@ -20,11 +20,13 @@ const (
 	envJail   = "HUTCH_REQUIRE_JAIL"
 	envPolicy = "HUTCH_POLICY"
 	// What follows is about the listener.
-	envURL     = "HUTCH_URL"
-	envHosts   = "HUTCH_HOSTS"
-	envOrigins = "HUTCH_ORIGINS"
-	envCert    = "HUTCH_TLS_CERT"
-	envKey     = "HUTCH_TLS_KEY"
+	envURL           = "HUTCH_URL"
+	envHosts         = "HUTCH_HOSTS"
+	envOrigins       = "HUTCH_ORIGINS"
+	envCert          = "HUTCH_TLS_CERT"
+	envKey           = "HUTCH_TLS_KEY"
+	envStoreURL      = "HUTCH_STORE_URL"
+	envStorePassword = "HUTCH_STORE_PASSWORD_FILE"
 	// What follows is not a secret's name behind [secrets.EnvPrefix].
 	envSecrets    = "HUTCH_SECRETS_FILE"
 	envAgeFile    = "HUTCH_SECRETS_AGE_FILE"

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 
@@ -122,21 +120,6 @@ func (a *App) openBook(set *toolswasm.Set) (*capability.Book, error) {
 
 func readShippedPolicy(text []byte) (*capability.Policy, error) {
 	return capability.Parse("the policy of the shipped modules", text)
-}
-
-// openStore opens what lasts. Only the owner of the state folder may.
-func openStore(ctx context.Context, st state, owned bool, log *slog.Logger) (*store.DB, error) {
-	if !owned {
-		return nil, nil
-	}
-	db, err := store.Open(ctx, st.database(), store.Options{Logger: log})
-	switch {
-	case errors.Is(err, store.ErrPlace):
-		err = hinted(err, "use a state folder on a disk of this machine with --%s DIR", flagState)
-	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrForeign):
-		err = hinted(err, "move the file away; what tools kept and which versions served is lost with it")
-	}
-	return db, err
 }
 
 // newDoor puts services behind the gate, and the door before it.

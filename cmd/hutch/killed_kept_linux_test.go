@@ -78,7 +78,7 @@ func (v *victim) didOnce() {
 // keptValues returns how many values the counter keeps, and how many changes made them.
 func (v *victim) keptValues() (keys int, changes int64) {
 	v.t.Helper()
-	db, err := openStore(v.t.Context(), state{filepath.Join(v.dir, "state")}, true, quiet)
+	db, err := openStore(v.t.Context(), Config{State: filepath.Join(v.dir, "state"), Store: storeConfig{URL: v.database}}, true, quiet)
 	must(v.t, err)
 	defer func() { must(v.t, db.Close()) }()
 	space := spacesOf("counter.wasm") + "local"

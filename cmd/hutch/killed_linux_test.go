@@ -85,6 +85,8 @@ type victim struct {
 	*realServe
 	model *llmtest.Server
 	tools *httptest.Server
+	// database is where what lasts is kept, "" for a file.
+	database string
 
 	calls   atomic.Int64  // that the model has asked for
 	reached chan struct{} // has one for each thing that got where it is to be killed
@@ -120,9 +122,10 @@ func counter() []byte {
 	}.Bytes()
 }
 
-func newVictim(t *testing.T) *victim {
+// newVictim keeps what lasts in a database of PostgreSQL, or, if that is "", in a file.
+func newVictim(t *testing.T, database string) *victim {
 	t.Helper()
-	v := &victim{reached: make(chan struct{}, 1<<10), gate: make(chan struct{}), done: map[string]int{}}
+	v := &victim{database: database, reached: make(chan struct{}, 1<<10), gate: make(chan struct{}), done: map[string]int{}}
 	v.model = llmtest.Choose(t, v.answer)
 	v.tools = httptest.NewServer(http.HandlerFunc(v.serveTool))
 	t.Cleanup(v.tools.Close)
@@ -134,6 +137,9 @@ func newVictim(t *testing.T) *victim {
 			sha256.Sum256(module), reach(t, v.tools.URL, "")),
 	})
 	must(t, os.WriteFile(filepath.Join(v.dir, "tools", "counter.wasm"), module, 0o600))
+	if database != "" {
+		v.env = append(v.env, envStoreURL+"="+database)
+	}
 	v.start()
 	return v
 }
@@ -529,7 +535,12 @@ func (v *victim) ending(u *turn) *turn {
 // H-16: a serve that is killed in any phase of its runs leaves ends that clients see, and
 // what they were told; nothing is carried out twice.
 func TestH_16_ServeKilledInEveryPhase(t *testing.T) {
-	v := newVictim(t)
+	t.Run("SQLite", func(t *testing.T) { killedInEveryPhase(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) { killedInEveryPhase(t, database(t)) })
+}
+
+func killedInEveryPhase(t *testing.T, database string) {
+	v := newVictim(t, database)
 	cut := 0
 	for i, k := range killings() {
 		cut += v.killed(k, fmt.Sprint("r", i))
@@ -547,7 +558,7 @@ func TestSoakKills(t *testing.T) {
 	}
 	long, err := time.ParseDuration(os.Getenv(soakEnv))
 	must(t, err)
-	v := newVictim(t)
+	v := newVictim(t, "")
 	all, cut, rounds := killings(), 0, 0
 	for end := time.Now().Add(long); !t.Failed() && (rounds < len(all) || time.Now().Before(end)); rounds++ {
 		k := all[rounds%len(all)]

@@ -27,8 +27,8 @@ const (
 // without a store has nothing.
 func lookAt[T any](ctx context.Context, cfg Config, path string, read func(*store.DB) (T, error)) (found T, err error) {
 	st := state{cfg.State}
-	if _, err := os.Stat(st.database()); errors.Is(err, fs.ErrNotExist) {
-		return found, nil
+	if there, err := cfg.hasStore(st); err != nil || !there {
+		return found, err
 	}
 	err = st.byOwner(ctx, pinsPatience, "", func(ctx context.Context) error {
 		return askOwner(ctx, st, path, &found)
@@ -37,6 +37,17 @@ func lookAt[T any](ctx context.Context, cfg Config, path string, read func(*stor
 		return err
 	})
 	return found, err
+}
+
+// hasStore reports whether there may be something in the store: one on a server may have
+// been filled from another state folder.
+func (cfg Config) hasStore(st state) (bool, error) {
+	if cfg.Store.URL != "" {
+		_, err := openState(st.dir)
+		return err == nil, err
+	}
+	_, err := os.Stat(st.database())
+	return !errors.Is(err, fs.ErrNotExist), nil
 }
 
 func askOwner(ctx context.Context, st state, path string, into any) (err error) {
@@ -63,7 +74,7 @@ func readAlone[T any](ctx context.Context, cfg Config, read func(*store.DB) (T, 
 		return found, err
 	}
 	defer func() { err = errors.Join(err, o.Release()) }()
-	db, err := openStore(ctx, st, true, nil)
+	db, err := openStore(ctx, cfg, true, nil)
 	if err != nil {
 		return found, err
 	}

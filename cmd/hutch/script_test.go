@@ -23,6 +23,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect/dialecttest"
 	"github.com/hutch-run/hutch/runtime/owner"
+	"github.com/hutch-run/hutch/runtime/store/storetest"
 	"github.com/hutch-run/hutch/runtime/wasmbin"
 	"github.com/hutch-run/hutch/runtime/worker/workertest"
 	toolswasm "github.com/hutch-run/hutch/tools-wasm"
@@ -51,7 +52,17 @@ func TestMain(m *testing.M) {
 // suite removes the worker that tests built.
 type suite struct{ m *testing.M }
 
-func (s suite) Run() int { return workertest.Main(s.m) }
+func (s suite) Run() int {
+	code := workertest.Main(s.m)
+	if err := server.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// server is the one of PostgreSQL, started when a test first asks for it.
+var server storetest.Server
 
 // scriptProgram is the hutch of a script: nothing is shipped with it, so that a
 // list is the same whether or not the tools were built.
@@ -79,8 +90,10 @@ func scriptProgram() program {
 //	                            of config_get the body is the key
 //	unhex FILE DIGITS           make a file from hexadecimal digits
 //	owned                       wait until a process owns the state folder
+//	database NAME FILE          make a database, whose URL is $NAME and whose password is $PASSWORD and in a file
 //
-// [javascript] holds where there is an engine for JavaScript, which make fetches.
+// [javascript] holds where there is an engine for JavaScript, which make fetches, and
+// [postgres] where there is a PostgreSQL.
 // $UPSTREAM is a server on this machine that says what it was asked for.
 func TestScript(t *testing.T) {
 	command := workertest.Command(t)
@@ -106,15 +119,20 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "javascript" {
+			var err error
+			switch name {
+			case "javascript":
+				_, err = scriptEngine(javascript)
+			case "postgres":
+				_, err = server.Cluster()
+			default:
 				return false, fmt.Errorf("unknown condition %s", name)
 			}
-			_, err := scriptEngine(javascript)
 			return err == nil || os.Getenv("HUTCH_REQUIRE") == "all", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,
-			"asking": cmdAsking, "starting": cmdStarting,
+			"asking": cmdAsking, "starting": cmdStarting, "database": cmdDatabase,
 		},
 	})
 }
@@ -200,6 +218,30 @@ func cmdOwned(ts *testscript.TestScript, _ bool, _ []string) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// database makes a database of PostgreSQL and returns its URL. Without a server the test
+// is skipped, or fails where everything has to run.
+func database(t *testing.T) string {
+	t.Helper()
+	c, err := server.Cluster()
+	if errors.Is(err, storetest.ErrNoPostgres) && os.Getenv("HUTCH_REQUIRE") != "all" {
+		t.Skip(err)
+	}
+	must(t, err)
+	address, err := c.Database(t.Context())
+	must(t, err)
+	return address
+}
+
+func cmdDatabase(ts *testscript.TestScript, _ bool, args []string) {
+	c, err := server.Cluster()
+	ts.Check(err)
+	address, err := c.Database(context.Background())
+	ts.Check(err)
+	ts.Setenv(args[0], c.LoopbackURL(storetest.NameOf(address)))
+	ts.Setenv("PASSWORD", c.Password)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(c.Password+"\n"), 0o600))
 }
 
 func cmdStamp(ts *testscript.TestScript, _ bool, args []string) {

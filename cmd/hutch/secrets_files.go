@@ -43,7 +43,7 @@ func (cfg Config) sealed() bool {
 // are dropped into: whoever offers tools could put others in their place.
 func (cfg Config) checkSecretPlaces() (wrong []error) {
 	for _, f := range []struct{ key, path string }{
-		{keySecrets, cfg.Secrets.File}, {keyAgeFile, cfg.Secrets.AgeFile}, {keyIdentity, cfg.Secrets.AgeIdentity},
+		{keySecrets, cfg.Secrets.File}, {keyAgeFile, cfg.Secrets.AgeFile}, {keyIdentity, cfg.Secrets.AgeIdentity}, {keyStorePassword, cfg.Store.PasswordFile},
 	} {
 		if f.path == "" {
 			continue

@@ -109,6 +109,7 @@ func settings() []setting {
 		{key: flagLog, env: envLog, flag: flagLog, fallback: "info for serve, warn for mcp, else error", derived: true, allowed: strings.Join(logLevels(), ", "), example: "debug",
 			means: "lines of this level and above go to standard error", set: setLog},
 	}
+	all = append(all, storeSettings()...)
 	all = append(all, telemetrySettings()...)
 	all = append(all, engineSettings()...)
 	for _, key := range limitKeys {

@@ -81,6 +81,8 @@ func TestSettingsAreReadFromEverySource(t *testing.T) {
 			env[envKey] = "key.pem"
 		case keyKey:
 			env[envCert] = "cert.pem"
+		case keyStorePassword:
+			env[envStoreURL] = "postgres://hutch@db.example.org/hutch"
 		}
 		if s.key == keyAgeFile || s.apart != "" { // which need something beside them
 			continue

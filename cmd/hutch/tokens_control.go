@@ -123,7 +123,7 @@ func (cfg Config) changeTokensAlone(ctx context.Context, st state, change func(*
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Release()) }()
-	db, err := openStore(ctx, st, true, nil)
+	db, err := openStore(ctx, cfg, true, nil)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (b *borrower) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db, err := openStore(ctx, state{b.cfg.State}, true, b.log)
+	db, err := openStore(ctx, b.cfg, true, b.log)
 	if err != nil {
 		return errors.Join(err, o.Release())
 	}

@@ -140,7 +140,7 @@ func (a *App) openGrants(st state, p program, set *toolswasm.Set, owned bool) (e
 	}
 	a.log = slog.New(discreet{numbered{a.log.Handler()}, a.vault.Redactor()})
 	ctx := context.Background() // opening bounds itself
-	if a.db, err = openStore(ctx, st, owned, a.log); err != nil {
+	if a.db, err = openStore(ctx, a.cfg, owned, a.log); err != nil {
 		return err
 	}
 	if a.db != nil {
