@@ -14,5 +14,11 @@
 // goroutine removes what has expired. Close waits for both goroutines and for the
 // functions that run.
 //
-// A database belongs to one process: who opens it holds the lock of its folder.
+// A database belongs to one process: who opens it holds a lock beside its file, or one of
+// its server.
+//
+// The database is a file of SQLite or one on a server of PostgreSQL, with the same
+// statements. On a server a connection may break while the database lives on: the
+// committer and the readers each make a new one when they next need it. The lock is that
+// of the connection that writes.
 package store

@@ -434,3 +434,67 @@ func TestServerOrdersWords(t *testing.T) {
 		t.Errorf("the tests' server orders words by their bytes: %v", err)
 	}
 }
+
+// Every row that a change reads is read from an index on a server too, whatever it
+// thinks of the size of a table.
+func TestStatementsUseIndexesOnAServer(t *testing.T) {
+	place := database(t)
+	db := openAt(t, place, store.Options{})
+	if err := db.Update(t.Context(), store.EveryStatement); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := sql.Open("pgx", place+"&sslmode=disable&search_path=hutch&plan_cache_mode=force_generic_plan&enable_seqscan=off&enable_sort=off&enable_bitmapscan=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pool.Close() }()
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	checked := 0
+	for i, query := range store.Prepared(db) {
+		if !strings.Contains(query, " from ") && !strings.HasPrefix(query, "update ") && !strings.HasPrefix(query, "insert into") || strings.Contains(query, "insert into migration") {
+			continue
+		}
+		checked++
+		for _, step := range planOnServer(t, conn, fmt.Sprint("q", i), query) {
+			if strings.Contains(step, "Seq Scan") || strings.Contains(step, "Sort") && strings.Contains(query, "thread") {
+				t.Errorf("%s: %s", query, step)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("only %d statements were looked at", checked)
+	}
+}
+
+func planOnServer(t *testing.T, conn *sql.Conn, name, query string) (steps []string) {
+	t.Helper()
+	if _, err := conn.ExecContext(t.Context(), "prepare "+name+" as "+query); err != nil {
+		t.Fatal(query, err)
+	}
+	var params int
+	const count = `select coalesce(array_length(parameter_types, 1), 0) from pg_prepared_statements where name = $1`
+	if err := conn.QueryRowContext(t.Context(), count, name).Scan(&params); err != nil {
+		t.Fatal(err)
+	}
+	text := "explain execute " + name
+	if params > 0 {
+		text += "(" + strings.TrimSuffix(strings.Repeat("null,", params), ",") + ")"
+	}
+	rows, err := conn.QueryContext(t.Context(), text)
+	if err != nil {
+		t.Fatal(query, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var step string
+		if err := rows.Scan(&step); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}

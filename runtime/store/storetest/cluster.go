@@ -38,7 +38,7 @@ type Cluster struct {
 	made   atomic.Int64
 }
 
-// ErrNoPostgres: there is no PostgreSQL on this machine.
+// ErrNoPostgres says that there is no PostgreSQL on this machine.
 var ErrNoPostgres = errors.New("no initdb and postgres on this machine: install the package postgresql")
 
 // A Server is one cluster for all tests of a program: started when it is first asked

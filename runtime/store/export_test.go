@@ -1,0 +1,17 @@
+package store
+
+import (
+	"errors"
+	"maps"
+	"slices"
+)
+
+// EveryStatement has the statements prepared whose cost must not grow with what others
+// keep.
+func EveryStatement(tx Tx) error { return errors.Join(everyKeptStatement(tx), everyStatement(tx)) }
+
+// Prepared stops the writer and returns what was prepared on its connection.
+func Prepared(d *DB) []string {
+	d.stop()
+	return slices.Sorted(maps.Keys(d.committer.s.prepared))
+}
