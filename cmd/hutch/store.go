@@ -84,6 +84,8 @@ func openStore(ctx context.Context, cfg Config, owned bool, log *slog.Logger) (*
 		return db, hintedAtServer(err)
 	}
 	switch {
+	case errors.Is(err, store.ErrOwned):
+		err = hinted(err, "use another state folder with --%s DIR", flagState)
 	case errors.Is(err, store.ErrPlace):
 		err = hinted(err, "use a state folder on a disk of this machine with --%s DIR, or a server with %s", flagState, keyStoreURL)
 	case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrForeign):

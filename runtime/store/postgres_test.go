@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,7 +163,10 @@ func TestBackendKilledUnderLoad(t *testing.T) {
 		await(t, enough)
 		pid, err := c.Backend(t.Context(), place)
 		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+			var backend *os.Process
+			if backend, err = os.FindProcess(pid); err == nil {
+				err = backend.Kill()
+			}
 		}
 		if err != nil {
 			t.Fatal(err)
