@@ -29,6 +29,8 @@ type wire struct {
 	shut  bool // nobody gets through
 	// at is what the store says over which the wire breaks, once; nil is nothing.
 	at []byte
+	// deaf: nothing gets through, and nobody is told.
+	deaf bool
 	// passed: what was said over that gets to the server, and its answer does not.
 	passed bool
 }
@@ -95,8 +97,12 @@ func (w *wire) carry(near, far net.Conn) {
 		if breaks {
 			w.at = nil
 		}
-		passed := w.passed
+		passed, deaf := w.passed, w.deaf
 		w.mu.Unlock()
+		if deaf {
+			_, _ = io.Copy(io.Discard, near)
+			return
+		}
 		if breaks {
 			_ = near.Close() // the answer finds nobody
 			if !passed {
@@ -143,6 +149,13 @@ func (w *wire) shutTo(all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.shut = all
+}
+
+// deafTo has what is said get nowhere, or where it should.
+func (w *wire) deafTo(all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deaf = all
 }
 
 func openWired(t *testing.T, p store.Postgres, o store.Options) *store.DB {
@@ -246,4 +259,29 @@ func TestCancelledWhileTheServerIsAway(t *testing.T) {
 	if err := <-looks; !errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A server that says nothing any more is given up, and found again.
+func TestServerSaysNothing(t *testing.T) {
+	w, p := wired(t, database(t))
+	db, err := store.OpenImpatient(t.Context(), p, store.Options{LockWait: 500 * time.Millisecond}, 500*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := keep(t.Context(), db, "before"); err != nil {
+		t.Fatal(err)
+	}
+	w.deafTo(true)
+	refused(t, keep(t.Context(), db, "into the void"), store.ErrUnavailable, "the database server does not answer")
+	_, _, _, err = db.KVGet(t.Context(), "space", "before")
+	refused(t, err, store.ErrUnavailable, "the database server does not answer")
+	w.deafTo(false)
+	await(t, func() bool { return keep(t.Context(), db, "after") == nil })
+	kept(t, db, "into the void", false)
+	kept(t, db, "after", true)
 }

@@ -502,3 +502,29 @@ func planOnServer(t *testing.T, conn *sql.Conn, name, query string) (steps []str
 	}
 	return steps
 }
+
+// Nobody on the way learns a password, and no server is believed that does not show who
+// it is where it should.
+func TestServersThatAskForTooMuch(t *testing.T) {
+	c, ctx := postgres(t), t.Context()
+	name := storetest.NameOf(database(t))
+	p := store.Postgres{URL: c.LoopbackURL(name), Password: func() (string, error) { return c.Password, nil }}
+	o := store.Options{LockWait: 200 * time.Millisecond}
+	proven := store.Postgres{URL: p.URL + "?sslmode=verify-full", Password: p.Password}
+	_, err := store.OpenPostgres(ctx, proven, o)
+	refused(t, err, store.ErrUnavailable, "refused TLS")
+	if err := c.Admit(ctx, "host "+name+" all 127.0.0.1/32 password"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { // until the server has read it
+		var db *store.DB
+		if db, err = store.OpenPostgres(ctx, p, o); err != nil {
+			return true
+		}
+		return db.Close() != nil
+	})
+	if err == nil || strings.Contains(err.Error(), c.Password) || !strings.Contains(err.Error(), "auth") {
+		t.Errorf("got %v", err)
+	}
+	t.Log(err)
+}

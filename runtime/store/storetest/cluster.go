@@ -256,6 +256,19 @@ func ExecutePostgres(ctx context.Context, address, text string) error {
 	return errors.Join(err, db.Close())
 }
 
+// Admit puts a line before those that say who comes in how (pg_hba.conf).
+func (c *Cluster) Admit(ctx context.Context, line string) error {
+	path := filepath.Join(c.data(), "pg_hba.conf")
+	old, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append([]byte(line+"\n"), old...), 0o600) // it keeps its owner
+	}
+	if err == nil {
+		err = c.Execute(ctx, "postgres", "select pg_reload_conf()")
+	}
+	return err
+}
+
 // Backend returns the process of the server that has the store's lock on a database.
 func (c *Cluster) Backend(ctx context.Context, address string) (pid int, err error) {
 	db, err := sql.Open("pgx", address+"&sslmode=disable")
