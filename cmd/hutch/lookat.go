@@ -47,7 +47,8 @@ func (cfg Config) hasStore(st state) (bool, error) {
 		return err == nil, err
 	}
 	_, err := os.Stat(st.database())
-	return !errors.Is(err, fs.ErrNotExist), nil
+	_, other := os.Stat(st.elsewhere())
+	return !errors.Is(err, fs.ErrNotExist) || !errors.Is(other, fs.ErrNotExist), nil
 }
 
 func askOwner(ctx context.Context, st state, path string, into any) (err error) {

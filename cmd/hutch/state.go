@@ -64,6 +64,9 @@ func (s state) ageSecrets() string { return filepath.Join(s.dir, "secrets.age") 
 // database holds everything that lasts and is no file of its own.
 func (s state) database() string { return filepath.Join(s.dir, "hutch.db") }
 
+// elsewhere says which database holds that instead, if one does.
+func (s state) elsewhere() string { return filepath.Join(s.dir, "store") }
+
 // compiled holds the engine's compiled code.
 func (s state) compiled() string { return filepath.Join(s.cache(), "compiled") }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 
 	"github.com/hutch-run/hutch/host/ownfile"
@@ -62,6 +63,9 @@ func (c storeConfig) password() (string, error) {
 func (c storeConfig) open(ctx context.Context, st state, log *slog.Logger) (*store.DB, error) {
 	o := store.Options{Logger: log}
 	if c.URL == "" {
+		if err := st.checkHere(); err != nil {
+			return nil, err
+		}
 		return store.Open(ctx, st.database(), o)
 	}
 	p := store.Postgres{URL: c.URL}
@@ -71,7 +75,40 @@ func (c storeConfig) open(ctx context.Context, st state, log *slog.Logger) (*sto
 		}
 		p.Password = c.password
 	}
-	return store.OpenPostgres(ctx, p, o)
+	db, err := store.OpenPostgres(ctx, p, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.noteElsewhere(p.Place()); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// maxPlace bounds how much is read of what says where a database is, in bytes.
+const maxPlace = 4 << 10
+
+// checkHere refuses a folder whose store is a database on a server: whoever forgot to
+// name it would begin anew, without the tokens that close the door and with nothing held.
+func (s state) checkHere() error {
+	place, err := readOwn("store", s.elsewhere(), maxPlace, ownfile.Needs{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return hinted(fmt.Errorf("state %s: what lasts is in the database %s, and %s names none", quoted(s.dir), quoted(string(bytes.TrimSpace(place))), keyStoreURL),
+		"name the configuration that does with --%s FILE or %s, or begin anew in a file with: rm %s", flagConfig, envConfig, shellWord(s.elsewhere()))
+}
+
+// noteElsewhere remembers where the database is.
+func (s state) noteElsewhere(place string) error {
+	line := place + "\n"
+	if old, err := readOwn("store", s.elsewhere(), maxPlace, ownfile.Needs{}); err == nil && string(old) == line {
+		return nil
+	}
+	return writeAtomicMode(s.elsewhere(), []byte(line), 0o600)
 }
 
 // openStore opens what lasts. Only the owner of the state folder may.
