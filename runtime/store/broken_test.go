@@ -201,17 +201,16 @@ func TestConnectionBreaksOverACommit(t *testing.T) {
 // Where the server cannot be asked, that is said, and nothing else.
 func TestOutcomeIsNotKnown(t *testing.T) {
 	w, p := wired(t, database(t))
-	db := openWired(t, p, store.Options{LockWait: 200 * time.Millisecond})
+	db := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), db, "before"); err != nil {
 		t.Fatal(err)
 	}
+	store.Impatient(db, 200*time.Millisecond)
 	w.breaksAt(committing(), true)
 	w.shutTo(true)
 	refused(t, keep(t.Context(), db, "over"), store.ErrUnknown, "whether the change was kept is not known")
 	w.shutTo(false)
-	if err := keep(t.Context(), db, "after"); err != nil {
-		t.Error(err)
-	}
+	await(t, func() bool { return keep(t.Context(), db, "after") == nil })
 	kept(t, db, "over", true)
 }
 
@@ -220,7 +219,7 @@ func TestOutcomeIsNotKnown(t *testing.T) {
 func TestTakenWhileCutOff(t *testing.T) {
 	place := database(t)
 	w, p := wired(t, place)
-	first := openWired(t, p, store.Options{LockWait: 200 * time.Millisecond})
+	first := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), first, "first"); err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +227,7 @@ func TestTakenWhileCutOff(t *testing.T) {
 	w.cut()
 	second := openAt(t, place, store.Options{LockWait: 20 * time.Second})
 	w.shutTo(false)
+	store.Impatient(first, 2*time.Second)
 	refused(t, keep(t.Context(), first, "beside"), store.ErrUnavailable, "another connection has the database")
 	if err := errors.Join(keep(t.Context(), second, "second"), second.Close()); err != nil {
 		t.Fatal(err)
@@ -240,14 +240,15 @@ func TestTakenWhileCutOff(t *testing.T) {
 	for range 2 {
 		refused(t, wait(), store.ErrOwned, "taken while the connection was broken: start this one again")
 	}
-	kept(t, first, "second", true)
-	kept(t, first, "after", false)
+	there := openAt(t, place, store.Options{})
+	kept(t, there, "second", true)
+	kept(t, there, "after", false)
 }
 
 // A server that says nothing more holds nobody up for ever who no longer waits.
 func TestCancelledWhileTheServerIsAway(t *testing.T) {
 	w, p := wired(t, database(t))
-	db := openWired(t, p, store.Options{LockWait: time.Second})
+	db := openWired(t, p, store.Options{})
 	w.shutTo(true)
 	w.cut()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -264,21 +265,14 @@ func TestCancelledWhileTheServerIsAway(t *testing.T) {
 // A server that says nothing any more is given up, and found again.
 func TestServerSaysNothing(t *testing.T) {
 	w, p := wired(t, database(t))
-	db, err := store.OpenImpatient(t.Context(), p, store.Options{LockWait: 500 * time.Millisecond}, 500*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	db := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), db, "before"); err != nil {
 		t.Fatal(err)
 	}
+	store.Impatient(db, time.Second)
 	w.deafTo(true)
 	refused(t, keep(t.Context(), db, "into the void"), store.ErrUnavailable, "the database server does not answer")
-	_, _, _, err = db.KVGet(t.Context(), "space", "before")
+	_, _, _, err := db.KVGet(t.Context(), "space", "before")
 	refused(t, err, store.ErrUnavailable, "the database server does not answer")
 	w.deafTo(false)
 	await(t, func() bool { return keep(t.Context(), db, "after") == nil })

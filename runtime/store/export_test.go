@@ -1,18 +1,18 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"slices"
 	"time"
 )
 
-// OpenImpatient is [OpenPostgres] with less patience for a statement.
-func OpenImpatient(ctx context.Context, p Postgres, o Options, patience time.Duration) (*DB, error) {
-	e := postgresEngine()
-	e.patience = patience
-	return openPostgres(ctx, p, o, e)
+// Impatient has a database that is open wait no longer than that, for a server that is
+// away and for a statement. Nobody may use it meanwhile.
+func Impatient(d *DB, wait time.Duration) {
+	for _, s := range d.links {
+		s.wait, s.engine.patience = wait, wait
+	}
 }
 
 // EveryStatement has the statements prepared whose cost must not grow with what others

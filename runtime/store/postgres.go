@@ -68,11 +68,7 @@ func hangUp(conn *sql.Conn) {
 //
 // A connection that breaks is made anew. What was not begun by then is done on the new
 // one; of a change that was about to be kept, the server is asked what became of it.
-func OpenPostgres(ctx context.Context, p Postgres, o Options) (*DB, error) {
-	return openPostgres(ctx, p, o, postgresEngine())
-}
-
-func openPostgres(ctx context.Context, p Postgres, o Options, engine *engine) (_ *DB, err error) {
+func OpenPostgres(ctx context.Context, p Postgres, o Options) (_ *DB, err error) {
 	o = o.withDefaults()
 	config, err := p.config(o)
 	if err != nil {
@@ -84,12 +80,13 @@ func openPostgres(ctx context.Context, p Postgres, o Options, engine *engine) (_
 			err = errors.Join(fmt.Errorf("open the store %s: %w", p.Place(), flat{classify(err)}), d.closeEarly())
 		}
 	}()
+	engine := postgresEngine()
 	connect := func() (*session, error) {
 		s := d.sessionOf(engine, config, p.Password, o)
 		return s, s.renew(ctx)
 	}
 	writer := d.sessionOf(engine, config, p.Password, o)
-	owner := &tenant{wait: o.LockWait}
+	owner := &tenant{}
 	writer.settle = owner.settle
 	if err := writer.renew(ctx); err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 // believes. The number of the tenure tells one that lost it, and comes back, whether
 // another was there meanwhile.
 type tenant struct {
-	wait   time.Duration
 	number int64 // 0 before it has moved in
 	// backend and since are the server's process of the last connection.
 	backend int64
@@ -28,8 +27,8 @@ func (t *tenant) settle(ctx context.Context, s *session) error {
 		}
 	}
 	for {
-		var locked bool
-		if err := s.conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, int64(applicationID)).Scan(&locked); err != nil {
+		locked, err := tryLock(ctx, s)
+		if err != nil {
 			return err
 		}
 		if locked {
@@ -46,6 +45,15 @@ func (t *tenant) settle(ctx context.Context, s *session) error {
 		return err
 	}
 	return t.stays(ctx, s)
+}
+
+// tryLock asks for the lock. It has a moment of its own: a connection that breaks at the
+// end of ctx could not say who has it.
+func tryLock(ctx context.Context, s *session) (locked bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectMost)
+	defer cancel()
+	err = s.conn.QueryRowContext(ctx, `select pg_try_advisory_lock($1)`, int64(applicationID)).Scan(&locked)
+	return locked, err
 }
 
 // stays refuses to go on if another was there meanwhile.
