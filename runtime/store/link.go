@@ -32,6 +32,7 @@ func (s *session) renew(ctx context.Context) error {
 	s.forget()
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
+	var told error // that the time was over says less than what was in the way before
 	for {
 		err := s.join(ctx)
 		if err == nil {
@@ -41,9 +42,12 @@ func (s *session) renew(ctx context.Context) error {
 		if !errors.Is(err, ErrUnavailable) {
 			return err
 		}
+		if told == nil || ctx.Err() == nil {
+			told = err
+		}
 		select {
 		case <-ctx.Done():
-			return err
+			return told
 		case <-time.After(renewPause):
 		}
 	}
