@@ -121,26 +121,39 @@ func (d *DB) sessionOf(e *engine, config *pgx.ConnConfig, password func() (strin
 	return s
 }
 
-// fit refuses a server that would lose what it said it has, and a schema that is
-// somebody else's; it makes one if there is none.
+// serverSettings are those that decide whether a server is used.
+type serverSettings struct {
+	version         int // as it numbers itself
+	encoding, fsync string
+	fixed           bool // nobody may change anything
+}
+
+// check refuses a server that would lose or spoil what it said it has.
+func (v serverSettings) check() error {
+	switch {
+	case v.version < leastServer:
+		return fmt.Errorf("%w: the server is PostgreSQL %d, the oldest allowed is %d", ErrPlace, v.version/10000, leastServer/10000)
+	case v.encoding != "UTF8":
+		return fmt.Errorf("%w: its encoding is %.20s: choose a database with UTF8", ErrPlace, v.encoding)
+	case v.fsync != "on":
+		return fmt.Errorf("%w: the server does not wait for its disk (fsync is %.10s): switch it on", ErrPlace, v.fsync)
+	case v.fixed:
+		return fmt.Errorf("%w: the server lets nobody change anything, as a standby does: choose the primary", ErrPlace)
+	}
+	return nil
+}
+
+// fit refuses a server that is no good, and a schema that is somebody else's; it makes
+// one if there is none.
 func fit(ctx context.Context, s *session) error {
-	var version int
-	var encoding, fsync string
-	var standby bool
+	var v serverSettings
 	const about = `select cast(current_setting('server_version_num') as bigint), current_setting('server_encoding'), current_setting('fsync'),
 		pg_is_in_recovery() or current_setting('default_transaction_read_only') = 'on'`
-	if err := s.conn.QueryRowContext(ctx, about).Scan(&version, &encoding, &fsync, &standby); err != nil {
+	if err := s.conn.QueryRowContext(ctx, about).Scan(&v.version, &v.encoding, &v.fsync, &v.fixed); err != nil {
 		return err
 	}
-	switch {
-	case version < leastServer:
-		return fmt.Errorf("%w: the server is PostgreSQL %d, the oldest allowed is %d", ErrPlace, version/10000, leastServer/10000)
-	case encoding != "UTF8":
-		return fmt.Errorf("%w: its encoding is %.20s: choose a database with UTF8", ErrPlace, encoding)
-	case fsync != "on":
-		return fmt.Errorf("%w: the server does not wait for its disk (fsync is %.10s): switch it on", ErrPlace, fsync)
-	case standby:
-		return fmt.Errorf("%w: the server lets nobody change anything, as a standby does: choose the primary", ErrPlace)
+	if err := v.check(); err != nil {
+		return err
 	}
 	var there, ours bool
 	var tables int

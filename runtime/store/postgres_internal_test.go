@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,6 +37,25 @@ func TestWhatTheDriverIsTold(t *testing.T) {
 		}
 		if a, err := parseAddress(url); err != nil || c.Host != a.host || c.User != a.user || c.Database != a.database || c.Host == "elsewhere" {
 			t.Errorf("%s: %s at %s, %s, %v", url, c.User, c.Host, c.Database, err)
+		}
+	}
+}
+
+func TestWhichServersAreUsed(t *testing.T) {
+	for _, c := range []struct {
+		v    serverSettings
+		says string
+	}{
+		{serverSettings{130000, "UTF8", "on", false}, ""},
+		{serverSettings{180001, "UTF8", "on", false}, ""},
+		{serverSettings{129999, "UTF8", "on", false}, "PostgreSQL 12, the oldest allowed is 13"},
+		{serverSettings{150000, "SQL_ASCII", "on", false}, "its encoding is SQL_ASCII"},
+		{serverSettings{150000, "UTF8", "off", false}, "fsync is off"},
+		{serverSettings{150000, "UTF8", "on", true}, "choose the primary"},
+	} {
+		err := c.v.check()
+		if (err == nil) != (c.says == "") || !strings.Contains(fmt.Sprint(err), c.says) || err != nil && !errors.Is(err, ErrPlace) {
+			t.Errorf("%+v: %v", c.v, err)
 		}
 	}
 }
