@@ -79,7 +79,7 @@ var packages = map[string][]string{
 	"runtime/tail":     {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
 	"runtime/router":   {"runtime/mailbox", "runtime/session", "protocol/chat", "protocol/event"},
-	"runtime/store":    {"runtime/mailbox", "runtime/session", "protocol/access", "protocol/event"},
+	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
 	"runtime/board":    {"protocol/tracker"},
 
 	"guests/sdk":        {"protocol/abi", "protocol/tool"},
