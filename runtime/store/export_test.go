@@ -17,7 +17,9 @@ func Impatient(d *DB, wait time.Duration) {
 
 // EveryStatement has the statements prepared whose cost must not grow with what others
 // keep.
-func EveryStatement(tx Tx) error { return errors.Join(everyKeptStatement(tx), everyStatement(tx)) }
+func EveryStatement(tx Tx) error {
+	return errors.Join(everyKeptStatement(tx), everyStatement(tx), everyBoardStatement(tx))
+}
 
 // Prepared stops the writer and returns what was prepared on its connection.
 func Prepared(d *DB) []string {

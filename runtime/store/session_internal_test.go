@@ -76,7 +76,7 @@ func everyStatement(tx Tx) error {
 
 func threadPlan(t *testing.T, s *session, query string) (steps []string) {
 	t.Helper()
-	rows, err := s.conn.QueryContext(t.Context(), "explain query plan "+query, make([]any, 16)...)
+	rows, err := s.conn.QueryContext(t.Context(), "explain query plan "+query, make([]any, 30)...)
 	if err != nil {
 		t.Fatal(query, err)
 	}

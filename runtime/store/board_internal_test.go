@@ -1,0 +1,160 @@
+package store
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/runtime/board"
+)
+
+// Whatever is asked of the board, and whatever changes it, reads an index, in its order
+// where there is one.
+func TestBoardStatementsUseIndexes(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "hutch.db"))
+	defer func() { _ = db.Close() }()
+	if err := db.Update(t.Context(), everyBoardStatement); err != nil {
+		t.Fatal(err)
+	}
+	db.stop()
+	narrowed := regexp.MustCompile(` and [a-z.]+ = (\$\d+|'') order by `) // what has an index of its own
+	checked := 0
+	for query := range db.committer.s.prepared {
+		if !strings.Contains(query, "board_") {
+			continue
+		}
+		for _, step := range threadPlan(t, db.committer.s, query) {
+			checked++
+			whole := strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "INDEX") && !walksOnPurpose(query, step)
+			past := narrowed.MatchString(query) && (strings.HasSuffix(step, "(id<?)") || strings.HasSuffix(step, "(id>?)"))
+			if whole || past || strings.Contains(step, "USE TEMP B-TREE") {
+				t.Errorf("%s: %s", query, step)
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d steps were looked at", checked)
+	}
+}
+
+// walksOnPurpose are the walks over a table in the order of its key, of all that is queued,
+// and what a count makes of its few rows.
+func walksOnPurpose(query, step string) bool {
+	return query == deliveriesAll && step == "SCAN d" || strings.HasPrefix(query, "select count(*) from (") && step == "SCAN few"
+}
+
+// everyBoardStatement has every statement about the board prepared.
+func everyBoardStatement(tx Tx) error {
+	now := time.UnixMilli(1_760_000_000_000).UTC()
+	place := board.Place{Member: "a", Number: 1}
+	left := board.Place{Member: "a", Number: 2}
+	task := board.Task{ID: "t", Key: "P-1", Number: 1, Project: "p", Status: tracker.Todo, Labels: []string{"l"}, Search: "text"}
+	changed := task
+	changed.Labels = []string{"m"}
+	err := tx.ChangeBoard(board.Change{
+		Projects: []board.Project{{ID: "p", Slug: "p", Key: "P"}}, Members: []board.Member{{ID: "m", Slug: "m"}},
+		Chats: []board.Chat{{ID: "c", Slug: "c"}}, Tasks: []board.Task{task, changed}, Steps: []board.Step{{ID: "s", Task: "t"}},
+		Messages: []board.Message{{ID: "m", Task: "t"}}, Attachments: []board.Attachment{{ID: "a", Task: "t", Digest: "d"}},
+		Blobs: []board.Blob{{Digest: "d"}}, Activity: []board.Activity{{ID: "a", Task: "t"}}, Answers: []board.Answer{{Member: "a", Key: "k", At: now}},
+		Events: []board.Event{{ID: "e", Places: []board.Place{place}}, {ID: "f", Places: []board.Place{left}}},
+		Tried:  []board.Delivery{{Place: place, Tries: 1}}, Left: []board.Place{left},
+		GoneTasks: []string{"t"}, GoneSteps: []string{"s"}, AnswersBefore: now,
+	})
+	return errors.Join(err, everyBoardQuestion(boardReader{tx}, now), everyTaskQuestion(tx))
+}
+
+func everyBoardQuestion(r boardReader, now time.Time) error {
+	var all []error
+	note := func(_ any, err error) {
+		if !errors.Is(err, board.ErrNotFound) {
+			all = append(all, err)
+		}
+	}
+	note(r.Project("x"))
+	note(r.Member("x"))
+	note(r.Chat("x"))
+	note(r.Task("x"))
+	note(r.Steps("x"))
+	note(r.Blob("x"))
+	note(r.Answer("x", "y"))
+	note(r.Activity(board.ActivityQuery{Task: "x"}))
+	note(r.Queues([]string{"x"}))
+	for _, q := range []board.ProjectQuery{{}, {Key: "K"}} {
+		note(r.Projects(q))
+	}
+	for _, q := range []board.MemberQuery{{}, {Slugs: []string{"x"}}, {Kind: tracker.Agent}, {Unseen: now}, {Announce: now}} {
+		note(r.Members(q))
+	}
+	for _, q := range []board.ChatQuery{{}, {Project: "p"}} {
+		note(r.Chats(q))
+	}
+	for _, q := range []board.MessageQuery{{}, {ID: "x"}, {Chat: "x"}, {Task: "x"}, {Parent: "x"}} {
+		note(r.Messages(q))
+	}
+	for _, q := range []board.AttachmentQuery{{}, {ID: "x"}, {Task: "x"}, {Project: "x"}, {Messages: []string{"x"}}} {
+		note(r.Attachments(q))
+	}
+	for _, q := range []board.DeliveryQuery{{Member: "a"}, {Member: "a", Any: true}, {Any: true}, {Any: true, Older: now}, {Member: "a", IDs: []string{"e"}}} {
+		note(r.Deliveries(q))
+	}
+	return errors.Join(all...)
+}
+
+// everyTaskQuestion asks in every way, also in those that would not be chosen.
+func everyTaskQuestion(tx Tx) error {
+	q := board.TaskQuery{
+		Project: "p", Assignee: "a", Unassigned: true, Labels: []string{"l"}, Type: "t", Priority: "p", Parent: "p", Creator: "c",
+		Watcher: "w", Blocker: "b", Number: 1, Text: "text", Limit: 1,
+	}
+	_, err := boardReader{tx}.Tasks(board.TaskQuery{IDs: []string{"x"}})
+	all := []error{err}
+	for _, status := range []string{"", string(tracker.Todo)} {
+		for _, w := range append(ways(q, status), ways(board.TaskQuery{}, "")...) {
+			if w.count != "" {
+				var n int64
+				_, err := tx.t.one(w.count, append(args{countMost}, w.by...), &n)
+				all = append(all, err)
+			}
+			a := append(filters(q, status, lastOf), 1)
+			if w.tagged {
+				a = append(a, w.by...)
+			}
+			_, err := boardReader{tx}.tasksOf(w.list, a)
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+// Each list of tasks reads the index of what it is chosen by.
+func TestListsOfTasksReadTheirIndex(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "hutch.db"))
+	defer func() { _ = db.Close() }()
+	db.stop()
+	for name, c := range map[string]struct {
+		q      board.TaskQuery
+		status string
+	}{
+		"project (project=? AND id<?)":                        {board.TaskQuery{Project: "p"}, ""},
+		"project_status (project=? AND status=? AND id<?)":    {board.TaskQuery{Project: "p"}, "todo"},
+		"status (status=? AND id<?)":                          {board.TaskQuery{}, "todo"},
+		"assignee (assignee=? AND id<?)":                      {board.TaskQuery{Assignee: "a"}, ""},
+		"assignee_status (assignee=? AND status=? AND id<?)":  {board.TaskQuery{Assignee: "a"}, "todo"},
+		"assignee (assignee=? AND id<?) ":                     {board.TaskQuery{Unassigned: true}, ""},
+		"assignee_status (assignee=? AND status=? AND id<?) ": {board.TaskQuery{Unassigned: true}, "todo"},
+		"creator (creator=? AND id<?)":                        {board.TaskQuery{Creator: "c"}, ""},
+		"parent (parent=? AND id<?)":                          {board.TaskQuery{Parent: "p"}, ""},
+		"type (type=? AND id<?)":                              {board.TaskQuery{Type: "t"}, ""},
+		"priority (priority=? AND id<?)":                      {board.TaskQuery{Priority: "p"}, ""},
+		"number (number=? AND id<?)":                          {board.TaskQuery{Number: 1}, ""},
+	} {
+		plan := threadPlan(t, db.committer.s, ways(c.q, c.status)[0].list)
+		if want := "USING INDEX board_task_" + strings.TrimSpace(name); !strings.Contains(plan[0], want) {
+			t.Errorf("%s: %q", want, plan)
+		}
+	}
+}
