@@ -29,9 +29,9 @@ func TestBoardStatementsUseIndexes(t *testing.T) {
 		}
 		for _, step := range threadPlan(t, db.committer.s, query) {
 			checked++
-			whole := strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "INDEX") && !walksOnPurpose(query, step)
+			whole := strings.HasPrefix(step, "SCAN") && (!strings.Contains(step, "INDEX") || strings.HasSuffix(step, "VIRTUAL TABLE INDEX 0:")) && !walksOnPurpose(query, step)
 			past := narrowed.MatchString(query) && (strings.HasSuffix(step, "(id<?)") || strings.HasSuffix(step, "(id>?)"))
-			if whole || past || strings.Contains(step, "USE TEMP B-TREE") {
+			if whole || past || strings.Contains(step, "USE TEMP B-TREE") && query != tasksFound {
 				t.Errorf("%s: %s", query, step)
 			}
 		}
@@ -120,7 +120,7 @@ func everyTaskQuestion(tx Tx) error {
 				all = append(all, err)
 			}
 			a := append(filters(q, status, lastOf), 1)
-			if w.tagged {
+			if w.more {
 				a = append(a, w.by...)
 			}
 			_, err := boardReader{tx}.tasksOf(w.list, a)

@@ -180,6 +180,9 @@ func (x Tx) removeTasks(c board.Change) error {
 		if err := x.setTags(id, tagsOf(t), nil); err != nil {
 			return err
 		}
+		if err := x.forgetText(num); err != nil {
+			return err
+		}
 		for _, query := range []string{`delete from board_task_body where task = $1`, `delete from board_task where num = $1`} {
 			if _, err := x.t.exec(query, num); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/runtime/board"
@@ -49,7 +50,7 @@ func (x Tx) setTask(t board.Task) error {
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) on conflict (id) do update set key = excluded.key, project = excluded.project,
 		number = excluded.number, parent = excluded.parent, type = excluded.type, priority = excluded.priority, status = excluded.status,
 		assignee = excluded.assignee, creator = excluded.creator, open = excluded.open, tags = excluded.tags returning num`
-	old, _, err := x.task(t.ID)
+	old, had, err := x.task(t.ID)
 	if err != nil {
 		return err
 	}
@@ -69,10 +70,27 @@ func (x Tx) setTask(t board.Task) error {
 		on conflict (task) do update set search = excluded.search, body = excluded.body`
 	search := words(t.Search)
 	t.Search = "" // it stands beside the body
+	stale := had == 0 || old.Search != search
+	if stale && had != 0 {
+		if err := x.forgetText(num); err != nil {
+			return err
+		}
+	}
 	if err := x.setBody(whole, t, num, search); err != nil {
 		return err
 	}
+	if stale {
+		if _, err := x.t.exec(`insert into board_search (rowid, search) values ($1, $2)`, num, search); err != nil {
+			return err
+		}
+	}
 	return x.setTags(t.ID, tagsOf(old), tags)
+}
+
+// forgetText takes the text of a task out of what is looked through, while its body is there.
+func (x Tx) forgetText(num int64) error {
+	_, err := x.t.exec(`delete from board_search where rowid = $1`, num)
+	return err
 }
 
 // setTags keeps what has changed of a task's tags.
@@ -147,16 +165,23 @@ const (
 		` and t.id in ($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 	tasksTagged = `select ` + taskColumns + ` from board_tag g cross join board_task t where g.kind = $15 and g.value = $16 and g.task < $1
 		and t.id = g.task and ` + taskFilters + ` order by g.task desc limit $14`
+	tasksFound = `select ` + taskColumns + ` from board_search g cross join board_task t where g.search like $15
+		and t.num = g.rowid and ` + taskFilters + tasksEnd
 )
 
-// countMost is how far the rows of a way are counted.
-const countMost = 4096
+// countMost is how far the rows of a way are counted, and foundMost how far those are that
+// have a text: more than that are sooner found in the order of the list.
+const (
+	countMost = 4096
+	foundMost = 256
+)
 
 // A way is an index that a list of tasks may be read from.
 type way struct {
-	list, count string
+	list, count string // count is "" of the last resort
 	by          args
-	tagged      bool
+	more        bool  // list takes by too, behind its own
+	most        int64 // how far it is counted; it is no way if there are more. 0 is countMost
 }
 
 // ways are all that a query allows, those first that tend to be short.
@@ -172,7 +197,7 @@ func ways(q board.TaskQuery, status string) (all []way) {
 	add(q.Parent != "", tasksFrom+` and t.parent = $8`+tasksEnd, count+`t.parent = $2`+end, q.Parent)
 	for _, t := range wanted(q) {
 		const counted = `select count(*) from (select 1 from board_tag where kind = $2 and value = $3` + end
-		all = append(all, way{list: tasksTagged, count: counted, by: args{t.kind, t.value}, tagged: true})
+		all = append(all, way{list: tasksTagged, count: counted, by: args{t.kind, t.value}, more: true})
 	}
 	add(q.Assignee != "" && status != "", tasksFrom+` and t.assignee = $4 and t.status = $3`+tasksEnd, count+`t.assignee = $2 and t.status = $3`+end, q.Assignee, status)
 	add(q.Assignee != "" && status == "", tasksFrom+` and t.assignee = $4`+tasksEnd, count+`t.assignee = $2`+end, q.Assignee)
@@ -187,7 +212,25 @@ func ways(q board.TaskQuery, status string) (all []way) {
 	if len(all) == 0 {
 		all = append(all, way{list: tasksFrom + tasksEnd})
 	}
+	if rough := roughly(q.Text); rough != "" {
+		const counted = `select count(*) from (select 1 from board_search where search like $2` + end
+		all = append(all, way{list: tasksFound, count: counted, by: args{rough}, more: true, most: foundMost})
+	}
 	return all
+}
+
+// roughly is a pattern that every text with this one fits and that an index of three letters
+// understands, or "" if there are not so many together. It has no escapes: what would need
+// one is any letter.
+func roughly(text string) string {
+	any := func(r rune) bool { return strings.ContainsRune(`\%_`, r) }
+	text = words(text)
+	for part := range strings.FieldsFuncSeq(text, any) {
+		if utf8.RuneCountInString(part) >= 3 {
+			return "%" + strings.NewReplacer(`\`, "_", "%", "_").Replace(text) + "%"
+		}
+	}
+	return ""
 }
 
 // wanted are the tags that a query asks for, in the order of a row.
@@ -209,11 +252,18 @@ func (x Tx) shortest(all []way) (way, error) {
 	}
 	best, least := all[0], int64(countMost)
 	for _, w := range all {
+		if w.count == "" {
+			continue
+		}
+		most := least
+		if w.most > 0 {
+			most = min(most, w.most)
+		}
 		var n int64
-		if _, err := x.t.one(w.count, append(args{least}, w.by...), &n); err != nil {
+		if _, err := x.t.one(w.count, append(args{most}, w.by...), &n); err != nil {
 			return w, err
 		}
-		if n < least {
+		if n < most {
 			best, least = w, n
 		}
 		if least == 0 {
@@ -258,7 +308,7 @@ func (r boardReader) tasksWith(q board.TaskQuery, status string) (all []board.Ta
 	}
 	for at, left := before(q.Before), limited(q.Limit); ; {
 		a := append(filters(q, status, at), left)
-		if w.tagged {
+		if w.more {
 			a = append(a, w.by...)
 		}
 		some, err := r.tasksOf(w.list, a)

@@ -79,6 +79,22 @@ create table board_task_body (
   body   text collate "C" not null
 );
 
+-- A text is found by its groups of three letters where the server has what it takes, and by
+-- reading every one where it has not.
+create table board_search (
+  rowid  bigint primary key,
+  search text collate "C" not null
+);
+
+do $$
+begin
+  create extension if not exists pg_trgm;
+  create index board_search_text on board_search using gin (search gin_trgm_ops);
+exception when others then
+  raise notice 'no index for texts: %', sqlerrm;
+end
+$$;
+
 -- The labels, watchers and blockers of tasks.
 create table board_tag (
   kind  text collate "C" not null,

@@ -79,6 +79,10 @@ create table board_task_body (
   body   text    not null
 ) strict;
 
+-- Finds three letters and more anywhere in a text. It reads what it takes away from the body,
+-- which must still be there then.
+create virtual table board_search using fts5 (search, content='board_task_body', content_rowid='task', tokenize='trigram');
+
 -- The labels, watchers and blockers of tasks.
 create table board_tag (
   kind  text not null,
