@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -155,6 +156,87 @@ func TestListsOfTasksReadTheirIndex(t *testing.T) {
 		plan := threadPlan(t, db.committer.s, ways(c.q, c.status)[0].list)
 		if want := "USING INDEX board_task_" + strings.TrimSpace(name); !strings.Contains(plan[0], want) {
 			t.Errorf("%s: %q", want, plan)
+		}
+	}
+}
+
+func keepBoard(t *testing.T, db *DB, c board.Change) {
+	t.Helper()
+	if err := db.UpdateBoard(t.Context(), func(board.Reader) (board.Change, error) { return c, nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is gone leaves no row behind, and what has changed none of before.
+func TestBoardLeavesNothingBehind(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "hutch.db"))
+	defer func() { _ = db.Close() }()
+	task := board.Task{ID: "t", Key: "P-1", Labels: []string{"l", "m"}, Watchers: []string{"a"}, Search: "a pump"}
+	places := []board.Place{{Member: "a", Number: 1}, {Member: "b", Number: 1}}
+	keepBoard(t, db, board.Change{
+		Tasks: []board.Task{task}, Steps: []board.Step{{ID: "s", Task: "t"}}, Messages: []board.Message{{ID: "m", Task: "t"}},
+		Attachments: []board.Attachment{{ID: "f", Message: "m", Digest: "d"}}, Blobs: []board.Blob{{Digest: "d", Bytes: []byte("x")}},
+		Events: []board.Event{{ID: "e", Places: places}},
+	})
+	task.Labels, task.Search = []string{"m"}, "a submarine"
+	keepBoard(t, db, board.Change{Tasks: []board.Task{task}, Left: places[:1]})
+	expectRows(t, db, map[string]int64{"board_tag": 2, "board_event": 1, "board_delivery": 1, "board_task_body": 1})
+	keepBoard(t, db, board.Change{GoneTasks: []string{"t"}, Left: places})
+	expectRows(t, db, map[string]int64{
+		"board_task": 0, "board_task_body": 0, "board_tag": 0, "board_step": 0, "board_message": 0, "board_file": 0, "board_blob": 0,
+		"board_event": 0, "board_delivery": 0, "board_queue": 2,
+	})
+}
+
+// expectRows counts rows, and compares the index of texts with the texts.
+func expectRows(t *testing.T, db *DB, want map[string]int64) {
+	t.Helper()
+	err := db.Update(t.Context(), func(tx Tx) error {
+		for table, n := range want {
+			var got int64
+			if _, err := tx.t.one("select count(*) from "+table, nil, &got); err != nil || got != n {
+				t.Errorf("%s has %d rows, %v, want %d", table, got, err, n)
+			}
+		}
+		_, err := tx.t.exec(`insert into board_search (board_search, rank) values ('integrity-check', 1)`)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A list is read from what has the fewest rows: a text that many have is looked for in the
+// order of the list, a rare one is found first.
+func TestListsOfTasksTakeTheShortestWay(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "hutch.db"))
+	defer func() { _ = db.Close() }()
+	var c board.Change
+	for i := range foundMost + 44 {
+		task := board.Task{ID: fmt.Sprint("t", i), Key: fmt.Sprint("P-", i), Project: "p", Creator: "ann", Labels: []string{"all"}, Search: "a pump"}
+		if i%100 == 0 {
+			task.Creator, task.Labels, task.Search = "bob", []string{"all", "few"}, "a submarine"
+		}
+		c.Tasks = append(c.Tasks, task)
+	}
+	keepBoard(t, db, c)
+	for want, all := range map[string][]board.TaskQuery{
+		tasksFrom + tasksEnd: {{}, {Text: "pu"}, {Text: "a pump"}},
+		tasksFound:           {{Text: "submarine"}, {Text: "submarine", Project: "p"}, {Text: "nowhere", Labels: []string{"all"}}},
+		tasksTagged:          {{Labels: []string{"few", "all"}}, {Labels: []string{"few"}, Project: "p", Text: "pump"}},
+		tasksFrom + ` and t.creator = $9` + tasksEnd: {{Creator: "bob", Project: "p"}, {Creator: "bob", Labels: []string{"all"}}},
+	} {
+		for _, q := range all {
+			err := db.View(t.Context(), func(tx Tx) error {
+				w, err := tx.shortest(ways(q, ""))
+				if w.list != want {
+					t.Errorf("%+v is read by %s", q, w.list)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
