@@ -115,9 +115,9 @@ func taskOf(data []byte) string {
 
 // No task that a client was told of is lost when the tracker is killed under load, and no
 // event of any task: each is in the queue of its agent, or that agent has acknowledged it.
-func TestTrackerKilledUnderLoad(t *testing.T) { everywhere(t, testTrackerKilledUnderLoad) }
+func TestH_03_NothingIsLostWhenTheTrackerIsKilled(t *testing.T) { everywhere(t, testTrackerKilled) }
 
-func testTrackerKilledUnderLoad(t *testing.T, path string) {
+func testTrackerKilled(t *testing.T, path string) {
 	told, acked := map[string][]string{}, map[string]bool{} // by idempotency key; by task
 	for round := range 3 {
 		for _, line := range killedAfter(t, asTracker, path, fmt.Sprint("round", round), 300) {

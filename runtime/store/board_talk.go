@@ -177,7 +177,7 @@ func (x Tx) removeTasks(c board.Change) error {
 		if t.ID != id { // a key, which is no id
 			continue
 		}
-		if err := x.setTags(id, tagsOf(t), nil); err != nil {
+		if err := x.setTags(id, num, tagsOf(t), nil); err != nil {
 			return err
 		}
 		if err := x.forgetText(num); err != nil {

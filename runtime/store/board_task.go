@@ -84,7 +84,7 @@ func (x Tx) setTask(t board.Task) error {
 			return err
 		}
 	}
-	return x.setTags(t.ID, tagsOf(old), tags)
+	return x.setTags(t.ID, num, tagsOf(old), tags)
 }
 
 // forgetText takes the text of a task out of what is looked through, while its body is there.
@@ -94,7 +94,7 @@ func (x Tx) forgetText(num int64) error {
 }
 
 // setTags keeps what has changed of a task's tags.
-func (x Tx) setTags(task string, old, tags []tag) error {
+func (x Tx) setTags(task string, num int64, old, tags []tag) error {
 	for _, t := range old {
 		if slices.Contains(tags, t) {
 			continue
@@ -107,8 +107,8 @@ func (x Tx) setTags(task string, old, tags []tag) error {
 		if slices.Contains(old, t) {
 			continue
 		}
-		const query = `insert into board_tag (kind, value, task) values ($1, $2, $3) on conflict do nothing`
-		if _, err := x.t.exec(query, t.kind, t.value, words(task)); err != nil {
+		const query = `insert into board_tag (kind, value, task, num) values ($1, $2, $3, $4) on conflict do nothing`
+		if _, err := x.t.exec(query, t.kind, t.value, words(task), num); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ const (
 	tasksIn   = `select ` + taskColumns + ` from board_task t where ` + taskFilters +
 		` and t.id in ($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29)`
 	tasksTagged = `select ` + taskColumns + ` from board_tag g cross join board_task t where g.kind = $15 and g.value = $16 and g.task < $1
-		and t.id = g.task and ` + taskFilters + ` order by g.task desc limit $14`
+		and t.num = g.num and ` + taskFilters + ` order by g.task desc limit $14`
 	tasksFound = `select ` + taskColumns + ` from board_search g cross join board_task t where g.search like $15
 		and t.num = g.rowid and ` + taskFilters + tasksEnd
 )

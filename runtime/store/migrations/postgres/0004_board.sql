@@ -95,11 +95,12 @@ exception when others then
 end
 $$;
 
--- The labels, watchers and blockers of tasks.
+-- The labels, watchers and blockers of tasks, with the number of the row of each.
 create table board_tag (
   kind  text collate "C" not null,
   value text collate "C" not null,
   task  text collate "C" not null,
+  num   bigint not null,
   primary key (kind, value, task)
 );
 

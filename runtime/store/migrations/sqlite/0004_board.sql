@@ -83,11 +83,12 @@ create table board_task_body (
 -- which must still be there then.
 create virtual table board_search using fts5 (search, content='board_task_body', content_rowid='task', tokenize='trigram');
 
--- The labels, watchers and blockers of tasks.
+-- The labels, watchers and blockers of tasks, with the number of the row of each.
 create table board_tag (
   kind  text not null,
   value text not null,
   task  text not null,
+  num   integer not null,
   primary key (kind, value, task)
 ) strict, without rowid;
 
