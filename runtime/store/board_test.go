@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"database/sql"
 	"testing"
 
 	"github.com/hutch-run/hutch/runtime/board"
@@ -14,4 +15,32 @@ func TestBoard(t *testing.T) {
 
 func TestBoardOnPostgres(t *testing.T) {
 	boardtest.Store(t, func(t *testing.T) board.Store { return openAt(t, database(t), store.Options{}) })
+}
+
+// A server that has what it takes gets an index for texts, wherever somebody has put it
+// before.
+func TestTextsHaveAnIndexOnAServer(t *testing.T) {
+	for _, before := range []string{"select 1", "create extension pg_trgm schema public"} {
+		place := database(t)
+		pool, err := sql.Open("pgx", place+"&sslmode=disable")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = pool.Close() }()
+		var available, indexes int
+		if err := pool.QueryRowContext(t.Context(), `select count(*) from pg_available_extensions where name = 'pg_trgm'`).Scan(&available); err != nil {
+			t.Fatal(err)
+		}
+		if available == 0 {
+			t.Skip("the server has no pg_trgm")
+		}
+		if _, err := pool.ExecContext(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		openAt(t, place, store.Options{})
+		err = pool.QueryRowContext(t.Context(), `select count(*) from pg_indexes where indexname = 'board_search_text'`).Scan(&indexes)
+		if err != nil || indexes != 1 {
+			t.Errorf("after %s there are %d indexes for texts, %v", before, indexes, err)
+		}
+	}
 }

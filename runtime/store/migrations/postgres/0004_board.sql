@@ -89,7 +89,8 @@ create table board_search (
 do $$
 begin
   create extension if not exists pg_trgm;
-  create index board_search_text on board_search using gin (search gin_trgm_ops);
+  execute format('create index board_search_text on board_search using gin (search %I.gin_trgm_ops)',
+    (select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_trgm'));
 exception when others then
   raise notice 'no index for texts: %', sqlerrm;
 end
