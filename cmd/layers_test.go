@@ -49,7 +49,8 @@ var packages = map[string][]string{
 	"protocol/a2a":      {"protocol/chat", "protocol/event"},
 	"protocol/console":  {"protocol/event", "protocol/tool"},
 
-	"protocol/trackerhub": {"protocol/tracker"},
+	"protocol/trackerclient": {"protocol/tracker"},
+	"protocol/trackerhub":    {"protocol/tracker"},
 
 	"protocol/strictyaml": {"protocol/abi"},
 	"protocol/definition": {"protocol/abi", "protocol/portable", "protocol/rawjson", "protocol/tool"},
@@ -123,7 +124,7 @@ var libraries = map[string][]string{
 	"github.com/modelcontextprotocol/go-sdk": {"protocol/mcp"},
 	"github.com/a2aproject/a2a-go/v2":        {"protocol/a2a"},
 	"github.com/go-chi/chi/v5":               {"protocol/tracker", "cmd/hutch"},
-	"github.com/gorilla/websocket":           {"protocol/trackerhub"},
+	"github.com/gorilla/websocket":           {"protocol/trackerclient", "protocol/trackerhub"},
 
 	"golang.org/x/time":           {"host/gate", "runtime/worker"},
 	"golang.org/x/text":           {"runtime/reload"},
