@@ -22,7 +22,7 @@ type agent struct {
 	sub   *trackerclient.Subscription
 	heard chan string // contents of messages
 	ups   chan tracker.AuthOK
-	ended chan error
+	ended chan outcome
 
 	mu     sync.Mutex
 	refuse int // so many events are not accepted
@@ -30,9 +30,12 @@ type agent struct {
 	sick   bool // nothing can be dialled
 }
 
+// An outcome is what a subscription ended with.
+type outcome struct{ err error }
+
 func (s *site) agent(token string) *agent {
 	s.Helper()
-	a := &agent{T: s.T, heard: make(chan string, 1000), ups: make(chan tracker.AuthOK, 100), ended: make(chan error, 1)}
+	a := &agent{T: s.T, heard: make(chan string, 1000), ups: make(chan tracker.AuthOK, 100), ended: make(chan outcome, 1)}
 	c := client(s.T, s.url+"/api/v1", token, trackerclient.Options{DialContext: a.dial})
 	a.sub = c.Subscribe(trackerclient.Subscriber{
 		Agent: tracker.AuthAgent{Slug: "coder"}, Accept: a.accept,
@@ -40,7 +43,7 @@ func (s *site) agent(token string) *agent {
 		State:     func() tracker.Heartbeat { return tracker.Heartbeat{Status: tracker.Busy} },
 	})
 	ctx, cancel := context.WithCancel(s.Context())
-	go func() { a.ended <- a.sub.Run(ctx) }()
+	go func() { a.ended <- outcome{a.sub.Run(ctx)} }()
 	s.Cleanup(func() {
 		cancel()
 		select {
@@ -120,11 +123,11 @@ func (a *agent) up() tracker.AuthOK {
 func (a *agent) ends(want error) {
 	a.Helper()
 	select {
-	case err := <-a.ended:
-		if !errors.Is(err, want) {
-			a.Fatalf("ended with %v, want %v", err, want)
+	case end := <-a.ended:
+		if !errors.Is(end.err, want) {
+			a.Fatalf("ended with %v, want %v", end.err, want)
 		}
-		a.ended <- err
+		a.ended <- end // for who waits for it to end
 	case <-time.After(liveness):
 		a.Fatal("the subscription did not end")
 	}
