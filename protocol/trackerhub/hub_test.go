@@ -67,7 +67,7 @@ func (s *site) open(_ *http.Request, token string) (tracker.Service, error) {
 		return nil, nil
 	}
 	slug, lacks, _ := strings.Cut(token, "-")
-	if !slices.Contains([]string{"ann", "coder", "other"}, slug) {
+	if !slices.Contains([]string{"ann", "coder", "other"}, slug) && !strings.HasPrefix(slug, "agent") {
 		return nil, nil
 	}
 	return s.as(slug, lacks), nil

@@ -1,0 +1,176 @@
+package trackerhub_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/protocol/trackerhub"
+)
+
+// A bad board fails or panics where it is told to.
+type bad struct {
+	tracker.Service
+	at    *atomic.Value // the name of a method
+	panic bool
+}
+
+func (b bad) fail(method string) error {
+	if b.at.Load() != method {
+		return nil
+	}
+	if b.panic {
+		panic("a secret")
+	}
+	return errors.New("a secret")
+}
+
+func (b bad) Connect(ctx context.Context, a tracker.AuthAgent, r *tracker.Resume) (tracker.MemberOut, int64, error) {
+	if err := b.fail("Connect"); err != nil {
+		return tracker.MemberOut{}, 0, err
+	}
+	return b.Service.Connect(ctx, a, r)
+}
+
+func (b bad) Sent(ctx context.Context, ids []string) ([]string, error) {
+	if err := b.fail("Sent"); err != nil {
+		return nil, err
+	}
+	return b.Service.Sent(ctx, ids)
+}
+
+func (b bad) Ack(ctx context.Context, ids ...string) error {
+	if err := b.fail("Ack"); err != nil {
+		return err
+	}
+	return b.Service.Ack(ctx, ids...)
+}
+
+func (b bad) Wait(ctx context.Context, after int64) error {
+	if err := b.fail("Wait"); err != nil {
+		return err
+	}
+	return b.Service.Wait(ctx, after)
+}
+
+func (b bad) SendMessage(ctx context.Context, m tracker.SendMessage) (tracker.MessageOut, error) {
+	if err := b.fail("SendMessage"); err != nil {
+		return tracker.MessageOut{}, err
+	}
+	return b.Service.SendMessage(ctx, m)
+}
+
+// TestABadBoardEndsTheConnectionAlone: the peer is told to come back, and nothing else.
+func TestABadBoardEndsTheConnectionAlone(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		for _, method := range []string{"Connect", "Sent", "Ack", "Wait", "SendMessage"} {
+			t.Run(map[bool]string{true: "panic in ", false: "error of "}[panics]+method, func(t *testing.T) {
+				s := newSite(t, trackerhub.Options{})
+				at := &atomic.Value{}
+				hub := trackerhub.New(func(r *http.Request, token string) (tracker.Service, error) {
+					service, err := s.open(r, token)
+					return bad{Service: service, at: at, panic: panics}, err
+				}, trackerhub.Options{})
+				server := httptest.NewServer(hub)
+				defer server.Close()
+				at.Store(method)
+				s.url = "ws" + strings.TrimPrefix(server.URL, "http")
+				p := s.dial(nil)
+				p.send(`{"type":"auth","token":"coder","agent":{"slug":"coder"}}`)
+				s.say("hello")
+				want := websocket.CloseTryAgainLater
+				if panics {
+					want = websocket.CloseInternalServerErr
+				}
+				for closed := false; !closed; {
+					g, err := p.read()
+					var c *websocket.CloseError
+					switch {
+					case errors.As(err, &c):
+						if c.Code != want || strings.Contains(c.Text, "secret") {
+							t.Fatalf("got %v, want %d", err, want)
+						}
+						closed = true
+					case err != nil:
+						t.Fatal(err)
+					case g.Type == tracker.FrameError: // a message that was not sent is answered
+						if g.Code != tracker.CodeInternal || strings.Contains(g.Message, "secret") {
+							t.Fatalf("got %+v", g)
+						}
+						closed = true
+					case g.Type == tracker.FrameEvent && g.Event == tracker.EventChatMessage:
+						p.ack(g.ID)
+						p.send(`{"type":"chat.send","chat_id":"team","content":"hi","client_msg_id":"m"}`)
+					}
+				}
+				must(t, p.ws.Close())
+				at.Store("")
+				p = s.dial(nil)
+				p.send(`{"type":"auth","token":"coder","agent":{"slug":"coder"}}`)
+				if g := p.next(); g.Type != tracker.FrameAuthOK {
+					t.Fatalf("got %+v afterwards, want auth.ok", g)
+				}
+				must(t, hub.Close(t.Context()))
+			})
+		}
+	}
+}
+
+// TestManySendAtOnce: the connection has one writer, whoever has something to say.
+func TestManySendAtOnce(t *testing.T) {
+	s := newSite(t, trackerhub.Options{HeartbeatEvery: time.Millisecond})
+	p := s.enter("coder")
+	const many = 100
+	var all sync.WaitGroup
+	for range many {
+		all.Go(func() { s.say("x") })
+	}
+	all.Go(func() {
+		for range many {
+			_ = p.ws.WriteControl(websocket.PingMessage, []byte("p"), time.Now().Add(time.Second)) // a ping more or less
+		}
+	})
+	for range many {
+		p.said("x")
+	}
+	all.Wait()
+}
+
+// TestIdleConnectionsAreSmall: 60 KiB each, with their peers' goroutine and buffers in it.
+func TestIdleConnectionsAreSmall(t *testing.T) {
+	s := newSite(t, trackerhub.Options{Strangers: 1000})
+	const many = 200
+	for n := range many {
+		_, err := s.b.Ensure(t.Context(), tracker.CreateMember{Slug: slugOf(n)})
+		must(t, err)
+	}
+	before := inUse()
+	for n := range many {
+		s.enter(slugOf(n))
+	}
+	if each := (inUse() - before) / many; each > 60<<10 {
+		t.Fatalf("%d bytes each, at most %d are allowed", each, 60<<10)
+	} else {
+		t.Logf("%d bytes each", each)
+	}
+}
+
+func slugOf(n int) string { return "agent" + strings.Repeat("x", n%26) + string(rune('a'+n/26)) }
+
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
