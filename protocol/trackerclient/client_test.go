@@ -31,7 +31,7 @@ const liveness = 30 * time.Second
 // A site is a whole tracker: routes and socket. Tokens are slugs.
 type site struct {
 	*testing.T
-	b   *board.Board
+	b   atomic.Pointer[board.Board]
 	hub *trackerhub.Hub
 	url string
 
@@ -42,13 +42,8 @@ type site struct {
 
 func newSite(t *testing.T, o trackerhub.Options) *site {
 	t.Helper()
-	s := &site{T: t, b: board.New(&boardtest.Memory{}, board.Options{}), hit: map[string]bool{}}
-	for slug, kind := range map[string]tracker.Kind{"ann": tracker.Human, "coder": tracker.Agent} {
-		_, err := s.b.Ensure(t.Context(), tracker.CreateMember{Slug: slug, Kind: kind})
-		must(t, err)
-	}
-	_, err := s.as("ann").CreateChat(t.Context(), tracker.CreateChat{Slug: "team"})
-	must(t, err)
+	s := &site{T: t, hit: map[string]bool{}}
+	s.anew()
 	open := func(token string) tracker.Service {
 		if token != "ann" && token != "coder" {
 			return nil
@@ -72,6 +67,19 @@ func newSite(t *testing.T, o trackerhub.Options) *site {
 		server.Close()
 	})
 	return s
+}
+
+// anew begins with an empty board.
+func (s *site) anew() {
+	s.Helper()
+	b := board.New(&boardtest.Memory{}, board.Options{})
+	for slug, kind := range map[string]tracker.Kind{"ann": tracker.Human, "coder": tracker.Agent} {
+		_, err := b.Ensure(s.Context(), tracker.CreateMember{Slug: slug, Kind: kind})
+		must(s.T, err)
+	}
+	s.b.Store(b)
+	_, err := s.as("ann").CreateChat(s.Context(), tracker.CreateChat{Slug: "team"})
+	must(s.T, err)
 }
 
 func (s *site) unless(off *atomic.Bool, h http.Handler) http.Handler {
@@ -98,7 +106,7 @@ func (s *site) noting(h *tracker.Server) http.Handler {
 }
 
 func (s *site) as(slug string) tracker.Service {
-	return s.b.For(tracker.Caller{Slug: slug, Scopes: []string{
+	return s.b.Load().For(tracker.Caller{Slug: slug, Scopes: []string{
 		tracker.TasksRead, tracker.TasksWrite, tracker.TasksTake, tracker.TasksAssign, tracker.TasksForce, tracker.StepsRead,
 		tracker.StepsWrite, tracker.MessagesRead, tracker.MessagesWrite, tracker.ProjectsRead, tracker.MembersRead,
 		tracker.MembersSelf, tracker.FilesRead, tracker.FilesWrite, tracker.Admin,

@@ -26,6 +26,7 @@ type agent struct {
 
 	mu     sync.Mutex
 	refuse int // so many events are not accepted
+	lost   int // events that said that others were lost
 	dials  []net.Conn
 	sick   bool // nothing can be dialled
 }
@@ -80,6 +81,11 @@ func (a *agent) cut(sick bool) {
 }
 
 func (a *agent) accept(_ context.Context, f tracker.EventFrame) error {
+	if f.Event == tracker.EventResync {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.lost++
+	}
 	if f.Event != tracker.EventChatMessage {
 		return nil
 	}
@@ -216,6 +222,29 @@ func TestACursorSparesWhatWasNotAccepted(t *testing.T) {
 	a.up()
 	a.hears("refused")
 	s.empty()
+}
+
+func TestH_04_ATrackerThatBeganAnew(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	a := s.agent("coder")
+	a.up()
+	for n := range 10 {
+		s.say(fmt.Sprint(n))
+		a.hears(fmt.Sprint(n))
+	}
+	s.anew()
+	for range 3 { // it is told at the first of these connects, and then it knows
+		a.cut(false)
+		a.up()
+		s.say("new")
+		a.hears("new")
+		s.empty()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.lost != 1 {
+		t.Fatalf("it was told %d times that events were lost, want once", a.lost)
+	}
 }
 
 func TestFatalCodesEndIt(t *testing.T) {

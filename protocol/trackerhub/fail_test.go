@@ -126,6 +126,53 @@ func TestABadBoardEndsTheConnectionAlone(t *testing.T) {
 	}
 }
 
+// An eager board has its events acknowledged elsewhere before anybody reads them.
+type eager struct {
+	tracker.Service
+	waits *atomic.Int64
+}
+
+func (e eager) Events(ctx context.Context, after int64, limit int) ([]tracker.Event, error) {
+	all, err := e.Service.Events(ctx, after, limit)
+	for _, event := range all {
+		err = errors.Join(err, e.Ack(ctx, event.ID))
+	}
+	return nil, err
+}
+
+func (e eager) Wait(ctx context.Context, after int64) error {
+	e.waits.Add(1)
+	return e.Service.Wait(ctx, after)
+}
+
+// TestEventsThatWereTakenElsewhere: the hub does not ask for them for ever.
+func TestEventsThatWereTakenElsewhere(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	waits := &atomic.Int64{}
+	hub := trackerhub.New(func(r *http.Request, token string) (tracker.Service, error) {
+		service, err := s.open(r, token)
+		return eager{Service: service, waits: waits}, err
+	}, trackerhub.Options{})
+	server := httptest.NewServer(hub)
+	defer server.Close()
+	s.url = "ws" + strings.TrimPrefix(server.URL, "http")
+	p := s.enter("coder")
+	const said, fences = 3, 200
+	for range said {
+		s.say("x")
+	}
+	for range fences {
+		p.send(`{"type":"auth"}`)
+		p.next()
+	}
+	// One to begin with, and for each message, and for the agent's own presence, two at most.
+	if n := waits.Load(); n > 2*(said+2) {
+		t.Fatalf("%d waits for %d events", n, said)
+	}
+	must(t, p.ws.Close())
+	must(t, hub.Close(t.Context()))
+}
+
 // TestManySendAtOnce: the connection has one writer, whoever has something to say.
 func TestManySendAtOnce(t *testing.T) {
 	s := newSite(t, trackerhub.Options{HeartbeatEvery: time.Millisecond})

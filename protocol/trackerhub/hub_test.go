@@ -380,6 +380,27 @@ func TestH_03_ReplayInOrder(t *testing.T) {
 	}
 }
 
+func TestH_03_WhatIsAcknowledgedLastCounts(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	p := s.enter("coder")
+	const many = 50
+	ids := make([]string, many)
+	for n := range many {
+		s.say(fmt.Sprint(n))
+		ids[n] = p.said(fmt.Sprint(n)).ID
+	}
+	for _, id := range ids {
+		p.ack(id)
+	}
+	must(t, p.ws.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")))
+	eventually(t, "the end", func() bool { return s.hub.Stats().Connections == 0 })
+	all, err := s.as("coder").Events(t.Context(), 0, tracker.MaxPage)
+	must(t, err)
+	if len(all) > 0 {
+		t.Fatalf("%d of %d acknowledgements were lost", len(all), many)
+	}
+}
+
 func TestH_03_NoMoreThanTheWindow(t *testing.T) {
 	s := newSite(t, trackerhub.Options{})
 	for n := range tracker.MaxPage + 5 {
@@ -484,7 +505,9 @@ func TestE0_09_BadFrames(t *testing.T) {
 	t.Run("one byte too large", func(t *testing.T) {
 		const most = 6*tracker.MaxMessage + 64<<10
 		p := s.enter("coder")
+		before := s.hub.Stats().Unknown
 		p.send(`{"type":"dance","x":"` + strings.Repeat("x", most-23) + `"}`)
+		eventually(t, "taking what is just small enough", func() bool { return s.hub.Stats().Unknown > before })
 		p.send(`{"type":"dance","x":"` + strings.Repeat("x", most-22) + `"}`)
 		p.closed(websocket.CloseMessageTooBig)
 	})
