@@ -195,6 +195,9 @@ func TestManySendAtOnce(t *testing.T) {
 
 // TestIdleConnectionsAreSmall: 60 KiB each, with their peers' goroutine and buffers in it.
 func TestIdleConnectionsAreSmall(t *testing.T) {
+	if raced {
+		t.Skip("the race detector's books are measured too")
+	}
 	s := newSite(t, trackerhub.Options{Strangers: 1000})
 	const many = 200
 	for n := range many {

@@ -233,7 +233,7 @@ func (w *writer) deliver(all []tracker.Event) error {
 // ack takes events away, those together that have come together.
 func (w *writer) ack(id string) error {
 	ids := append([]string{id}, w.waiting()...)
-	if err := w.service.Ack(w.ctx, ids...); err != nil {
+	if err := w.keep(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -258,12 +258,17 @@ func (c *conn) waiting() (ids []string) {
 	return ids
 }
 
+// keep has the board told of acknowledgements, also when the connection ends meanwhile.
+func (c *conn) keep(ids []string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), boardWithin)
+	defer cancel()
+	return c.service.Ack(ctx, ids...)
+}
+
 // keepAcks keeps what came before the connection ended.
 func (w *writer) keepAcks() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), boardWithin)
-	defer cancel()
 	for ids := w.waiting(); len(ids) > 0; ids = w.waiting() {
-		if w.service.Ack(ctx, ids...) != nil {
+		if w.keep(ids) != nil {
 			return // they come again
 		}
 	}
