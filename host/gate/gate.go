@@ -20,6 +20,7 @@ import (
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/kv"
 	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/host/trackerproxy"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	Secrets *secrets.Vault
 	// KV keeps values, as [kv.Service] does.
 	KV Values
+	// Tracker asks the tracker, as [trackerproxy.Proxy] does.
+	Tracker Tracker
 	// Counters hold what was used of daily quotas. Without them a module that has
 	// a quota gets nothing that counts.
 	Counters Counters
@@ -48,6 +51,11 @@ type Options struct {
 // Values keeps what modules keep.
 type Values interface {
 	Serve(ctx context.Context, a kv.Access, r abi.Request) abi.Response
+}
+
+// Tracker asks a tracker in the name of a caller.
+type Tracker interface {
+	Serve(ctx context.Context, a trackerproxy.Access, r abi.Request) abi.Response
 }
 
 // Gate is the door. It is made by [New].

@@ -236,7 +236,7 @@ func TestOperationsAreServedByTheirGrant(t *testing.T) {
 		strings.Join(got.Secrets, " ") != "token" || got.Redactions != 2 || got.Code != abi.OK {
 		t.Errorf("record %+v", got)
 	}
-	wants(t, ask(host, abi.OpTracker, `{}`), abi.Unavailable, "nothing behind it")
+	wants(t, ask(host, abi.OpTracker, `{}`), abi.Unavailable, "no tracker is set up here")
 	wants(t, ask(host, abi.OpConversation, `{}`), abi.Denied, "conversation is not granted")
 	wants(t, ask(host, "launch", `{}`), abi.Invalid, `unknown operation`)
 	if op := w.audit.last().Op; op != "unknown" {
