@@ -7,6 +7,6 @@ import "embed"
 // Sources holds the Go files of guests/sdk and the packages below it, of
 // protocol/abi and of protocol/tool under those paths, their tests included.
 //
-//go:embed guests/sdk/*.go guests/sdk/fetch/*.go guests/sdk/kv/*.go guests/sdk/sdktest/*.go
+//go:embed guests/sdk/*.go guests/sdk/fetch/*.go guests/sdk/kv/*.go guests/sdk/sdktest/*.go guests/sdk/tracker/*.go
 //go:embed protocol/abi/*.go protocol/tool/*.go
 var Sources embed.FS

@@ -218,8 +218,8 @@ func TestDescribeErrors(t *testing.T) {
 			"tool a: input: F: is a func(), which has no JSON form"},
 		{[]Tool{Define(Spec{Name: "a", Description: "A."}, func(*Call, string) (string, error) { return "", nil })},
 			"tool a: input: is string, must be a struct"},
-		{[]Tool{Define(Spec{Name: "a", Description: "A."}, func(*Call, struct{}) ([]int, error) { return nil, nil })},
-			"tool a: output: is []int, must be a struct, a map, a string or an sdk.Result"},
+		{[]Tool{Define(Spec{Name: "a", Description: "A."}, func(*Call, struct{}) (int, error) { return 0, nil })},
+			"tool a: output: is int, must be a struct, a map, a slice, a string or an sdk.Result"},
 	} {
 		m := Module{Tools: c.tools}
 		if _, err := m.Describe(); err == nil || err.Error() != c.want {

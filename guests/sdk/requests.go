@@ -18,6 +18,8 @@ type Requests struct {
 	Secrets []Secret `json:"secrets,omitempty"`
 	// KV is for package kv; nil asks for no storage.
 	KV *KV `json:"kv,omitempty"`
+	// Tracker is for package tracker.
+	Tracker []Scope `json:"tracker,omitempty"`
 }
 
 // HTTP asks for requests to one host. Reason must be there.
@@ -75,8 +77,17 @@ type KV struct {
 	Reason string `json:"reason"`
 }
 
+// Scope asks for what tools may do in the tracker.
+type Scope struct {
+	// Name is such as tasks:read, or tasks:read@team-board for one project.
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
 // none reports whether nothing is asked for.
-func (r Requests) none() bool { return len(r.HTTP) == 0 && len(r.Secrets) == 0 && r.KV == nil }
+func (r Requests) none() bool {
+	return len(r.HTTP) == 0 && len(r.Secrets) == 0 && r.KV == nil && len(r.Tracker) == 0
+}
 
 // encoded returns r as a description has it: nil for none.
 func (r Requests) encoded() (tool.Requests, error) {
@@ -108,6 +119,11 @@ func (r Requests) check() error {
 			return fmt.Errorf("secrets[%d]: %w", i, err)
 		}
 	}
+	for i, s := range r.Tracker {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("tracker[%d]: %w", i, err)
+		}
+	}
 	if r.KV != nil {
 		if err := checkReason(r.KV.Reason); err != nil {
 			return fmt.Errorf("kv: %w", err)
@@ -134,6 +150,13 @@ func (s Secret) check() error {
 	}
 	if s.Host == "" {
 		return errors.New("no host; name one")
+	}
+	return checkReason(s.Reason)
+}
+
+func (s Scope) check() error {
+	if s.Name == "" {
+		return errors.New("no name; name a scope, such as tasks:read")
 	}
 	return checkReason(s.Reason)
 }

@@ -7,6 +7,19 @@ import (
 	"github.com/hutch-run/hutch/protocol/tool"
 )
 
+// Said is an output with the text beside it, for tools whose words depend on more than
+// the output: what a method Text would return.
+type Said[Out any] struct {
+	Out  Out
+	Text string
+}
+
+func (s Said[Out]) said() (value any, text string) { return s.Out, s.Text }
+
+type saying interface {
+	said() (value any, text string)
+}
+
 // result wraps what the tool's function returned.
 func (t Tool) result(out any) Result {
 	if r, ok := out.(Result); ok {
@@ -15,12 +28,19 @@ func (t Tool) result(out any) Result {
 	if t.out == nil {
 		return tool.Text(reflect.ValueOf(out).String())
 	}
+	said, text := "", false
+	if s, ok := out.(saying); ok {
+		out, said = s.said()
+		text = true
+	}
 	structured, err := t.out.encode(reflect.ValueOf(out))
 	if err != nil {
 		return tool.Failed(fmt.Sprintf("internal error in tool %s: result: %v", t.spec.Name, err))
 	}
 	r := tool.Text(string(structured))
-	if texter, ok := out.(interface{ Text() string }); ok {
+	if text {
+		r.Content[0].Text = said
+	} else if texter, ok := out.(interface{ Text() string }); ok {
 		r.Content[0].Text = texter.Text()
 	}
 	r.Structured = structured

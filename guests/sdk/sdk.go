@@ -111,9 +111,9 @@ type Tool struct {
 }
 
 // Define makes a tool from a function. In is a struct. Out is a struct, a
-// map with string keys, a string, or a [Result].
+// map with string keys, a slice, a [Said] of one of these, a string, or a [Result].
 //
-// A struct or map is sent as structured content, and as text: what its method
+// A struct, map or slice is sent as structured content, and as text: what its method
 // Text() string returns if it has one, else the same JSON. Many hosts show a
 // model only one of the two, so Text must not say more than the fields do.
 //
@@ -154,12 +154,15 @@ func outputShape(t reflect.Type) (*shape, error) {
 	if t.Kind() == reflect.String || t == reflect.TypeFor[Result]() {
 		return nil, nil
 	}
+	if t.Implements(reflect.TypeFor[saying]()) {
+		t = t.Field(0).Type
+	}
 	s, err := shapeOf(t, output)
 	if err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
-	if s.kind != object && s.kind != dict {
-		return nil, fmt.Errorf("output: is %s, must be a struct, a map, a string or an sdk.Result", t)
+	if s.kind != object && s.kind != dict && s.kind != list {
+		return nil, fmt.Errorf("output: is %s, must be a struct, a map, a slice, a string or an sdk.Result", t)
 	}
 	return s, nil
 }

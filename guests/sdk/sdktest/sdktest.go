@@ -56,6 +56,10 @@ type Host struct {
 	Secrets map[string]string
 	// KV keeps values from call to call; with nil each call begins without any.
 	KV *KV
+	// Tracker answers what tools ask of the tracker, below the path that they name, such as
+	// /tasks; with nil there is none. What the scopes of Requests stand for is a host's to
+	// check: here all requests of a module that asks for one come through.
+	Tracker http.Handler
 }
 
 // Call calls a tool of m in a host without configuration; see [Host.Call].
@@ -146,6 +150,8 @@ func (r *recorder) Gated(op sdk.Gated, body []byte) abi.Response {
 			return deny(op.Op, "the module's Requests have no KV: declare it, or a host denies it")
 		}
 		return r.host.KV.serve(op.Op, body, r.requests.KV)
+	case "tracker":
+		return r.track(op.Op, body)
 	}
 	return deny(op.Op, "this fake host does not have it")
 }
