@@ -40,7 +40,7 @@ func (d desk) message(name, args, part string) (m tracker.Message) {
 	return m
 }
 
-func TestC04_OneMessageManyViews(t *testing.T) {
+func TestC_04_OneMessageManyViews(t *testing.T) {
 	d := newDesk(t)
 	a := d.message("send_message", `{"task_id":"#1","content":"one @other"}`, "✅ Sent")
 	b := d.message("add_comment", `{"task_id":"TE-1","text":"two"}`, "✅ Sent")
@@ -58,7 +58,7 @@ func TestC04_OneMessageManyViews(t *testing.T) {
 	d.wants("list_messages", `{"task_id":"TE-1","limit":2}`, "Messages: 2\n- coder: three\n- coder: four\nThere are more: call again with cursor ")
 }
 
-func TestC06_Chats(t *testing.T) {
+func TestC_06_Chats(t *testing.T) {
 	d := newDesk(t)
 	if m := d.message("send_message", `{"chat_id":"general","content":"hello"}`, "✅ Sent"); m.ChatID == "" || m.TaskID != "" {
 		t.Errorf("sent %+v", m)

@@ -113,7 +113,8 @@ type Tool struct {
 // Define makes a tool from a function. In is a struct. Out is a struct, a
 // map with string keys, a slice, a [Said] of one of these, a string, or a [Result].
 //
-// A struct, map or slice is sent as structured content, and as text: what its method
+// A slice has no output schema: clients drop a tool whose schema has another root than an
+// object. A struct, map or slice is sent as structured content, and as text: what its method
 // Text() string returns if it has one, else the same JSON. Many hosts show a
 // model only one of the two, so Text must not say more than the fields do.
 //
@@ -204,7 +205,7 @@ func (t Tool) describe(pure bool) (s tool.Spec, err error) {
 		return s, fmt.Errorf("tool %s: %w", t.spec.Name, t.err)
 	}
 	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure)}
-	if s.InputSchema, err = encode(t.in.schema("")); err == nil && t.out != nil {
+	if s.InputSchema, err = encode(t.in.schema("")); err == nil && t.out != nil && t.out.kind != list {
 		s.OutputSchema, err = encode(t.out.schema(""))
 	}
 	return s, err

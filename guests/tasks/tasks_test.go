@@ -159,7 +159,7 @@ func TestS1_054_Refusals(t *testing.T) {
 	d.wants("get_task", `{"task_id":"TE-1"}`, "❌ Error: the tracker answered with status 502: tracker_unavailable: try again later")
 }
 
-func TestC26_RussianTexts(t *testing.T) {
+func TestC_26_RussianTexts(t *testing.T) {
 	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder"), lang: "ru"}
 	d.task("create_task", `{"project_slug":"test","title":"Первая"}`, "✅ Задача TE-1 создана")
 	d.task("take_task", `{"task_id":"TE-1"}`, "✅ Задача TE-1 взята в работу")

@@ -105,7 +105,7 @@ func (s *site) wants(r abi.Response, code abi.Code, part string) {
 	}
 }
 
-func TestC43_TheHostAddsTokenAndIdentity(t *testing.T) {
+func TestC_43_TheHostAddsTokenAndIdentity(t *testing.T) {
 	s := newSite(t, trackerproxy.Options{})
 	s.wants(s.ask(`{"method":"POST","path":"/tasks/%231/take"}`, "tasks:take"), abi.OK, `"code":"ambiguous"`)
 	s.wants(s.ask(`{"method":"POST","path":"/tasks/OURS-1/take","body":{}}`, "tasks:take"), abi.OK, `"assignee_slug":"coder"`)
@@ -117,7 +117,7 @@ func TestC43_TheHostAddsTokenAndIdentity(t *testing.T) {
 }
 
 // A route without its scope, or with any other, is refused, and nothing is sent.
-func TestC43_EveryRouteNeedsItsScope(t *testing.T) {
+func TestC_43_EveryRouteNeedsItsScope(t *testing.T) {
 	s := newSite(t, trackerproxy.Options{})
 	for _, r := range tracker.Routes() {
 		if len(r.Tools) == 0 {
@@ -137,7 +137,7 @@ func TestC43_EveryRouteNeedsItsScope(t *testing.T) {
 }
 
 // What has no tool because people or an agent's runtime do it is open to no module.
-func TestC43_OtherRoutesAreClosed(t *testing.T) {
+func TestC_43_OtherRoutesAreClosed(t *testing.T) {
 	s := newSite(t, trackerproxy.Options{})
 	reads := []string{"/tasks/{id}/steps/{ref}", "/chats", "/chats/{id}", "/messages/{id}", "/messages/{id}/replies", "/messages/{id}/files"}
 	for _, r := range tracker.Routes() {
