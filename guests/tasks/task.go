@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/hutch-run/hutch/guests/sdk"
 	"github.com/hutch-run/hutch/guests/sdk/tracker"
 )
 
@@ -19,25 +18,6 @@ func about(t tracker.Text) func(tracker.Language, tracker.Task) string {
 	return func(l tracker.Language, task tracker.Task) string { return t.In(l, task.Key) }
 }
 
-var get = sdk.Define(sdk.Spec{
-	Name:        "get_task",
-	Title:       "Read a task",
-	Description: "Reads one task with its description, status, assignee and what it waits for. Use it before you begin to work on a task.",
-	ReadOnly:    true,
-}, tracker.Told(getTask, sayTask))
-
-func getTask(c *sdk.Call, in idInput) (task tracker.Task, err error) {
-	return task, tracker.Get(c, in.path(), nil, &task)
-}
-
-func sayTask(_ tracker.Language, t tracker.Task) string {
-	text := t.Key + ": " + t.Title + " (" + t.Status + ")"
-	if t.Description != "" {
-		text += "\n\n" + t.Description
-	}
-	return text
-}
-
 // members is a JSON object in the making.
 type members map[string]any
 
@@ -46,4 +26,18 @@ func put[T any](m members, name string, value *T) {
 	if value != nil {
 		m[name] = *value
 	}
+}
+
+// agentInput names a task and whom it is about. It is no requirement: the tracker knows who
+// asks.
+type agentInput struct {
+	idInput
+	AgentSlug string `json:"agent_slug,omitempty" doc:"The agent's slug; the caller if left out." max:"64"`
+}
+
+func (in agentInput) body() members {
+	if in.AgentSlug == "" {
+		return members{}
+	}
+	return members{"agent_slug": in.AgentSlug}
 }

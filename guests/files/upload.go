@@ -1,0 +1,41 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/hutch-run/hutch/guests/sdk"
+	"github.com/hutch-run/hutch/guests/sdk/tracker"
+)
+
+func line(a tracker.Attachment) string {
+	return a.Filename + " (" + a.ID + ", " + a.MIME + ", " + strconv.FormatInt(a.Size, 10) + " B)"
+}
+
+var upload = sdk.Define(sdk.Spec{
+	Name:  "upload_file",
+	Title: "Attach a file",
+	Description: "Attaches a file to a task or to a message: give task_id or message_id. The content is base64, at most 2,800,000 characters, which " +
+		"is a file of 2.1 MB.",
+	Additive: true,
+}, tracker.Told(uploadFile, func(l tracker.Language, a tracker.Attachment) string {
+	return tracker.Text{En: "✅ File is attached: %s", Ru: "✅ Файл прикреплён: %s"}.In(l, line(a))
+}))
+
+// uploadInput has room for what comes through a sandbox: a call has at most 4 MiB.
+type uploadInput struct {
+	TaskID    string `json:"task_id,omitempty" doc:"The task's id, its key such as TE-15, or #15." max:"128"`
+	MessageID string `json:"message_id,omitempty" doc:"The message's id." max:"128"`
+	Filename  string `json:"filename" doc:"Its name, without a folder." min:"1" max:"255"`
+	Content   string `json:"content" doc:"Base64." max:"2800000"`
+}
+
+func uploadFile(c *sdk.Call, in uploadInput) (a tracker.Attachment, err error) {
+	if err := tracker.One("task_id", in.TaskID, "message_id", in.MessageID); err != nil {
+		return a, err
+	}
+	path := tracker.Path("tasks", in.TaskID, "files")
+	if in.MessageID != "" {
+		path = tracker.Path("messages", in.MessageID, "files")
+	}
+	return a, tracker.Post(c, path, map[string]any{"filename": in.Filename, "content": in.Content}, &a)
+}
