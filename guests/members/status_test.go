@@ -1,0 +1,24 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/guests/sdk/sdktest"
+	"github.com/hutch-run/hutch/runtime/board/boardtest"
+)
+
+func TestS1_043_Status(t *testing.T) {
+	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder")}
+	var out map[string]any
+	d.wants("update_my_status", `{"status":"deep in thought"}`, "✅ Status: deep in thought").Into(t, &out)
+	if len(out) != 1 || out["status"] != "deep in thought" {
+		t.Errorf("got %v", out)
+	}
+	d.wants("get_member", `{"slug":"coder"}`, "coder (agent, offline, deep in thought)")
+	if got := (sdktest.Host{Tracker: d.tracker}).Call(t, module, "update_my_status", map[string]string{"status": strings.Repeat("ж", 65)}); !got.IsError {
+		t.Error("65 characters are taken")
+	}
+	d.lang = "ru"
+	d.wants("update_my_status", `{"status":"busy"}`, "✅ Статус: busy")
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hutch-run/hutch/runtime/board/boardtest"
+)
+
+func TestS1_023_TasksOnABoard(t *testing.T) {
+	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder")}
+	one := d.task("create_task", `{"project_slug":"test","title":"First","description":"All of it.","labels":["a","b"],"priority":"high","type":"bug"}`, "✅ Task TE-1 is created")
+	if one.Key != "TE-1" || one.Priority != "high" || one.Type != "bug" || one.Creator.Slug != "coder" || len(one.Labels) != 2 || one.Status != "todo" {
+		t.Errorf("created %+v", one)
+	}
+	d.task("create_task", `{"project_id":"test","title":"Second","parent_id":"#1","blocked_by":["TE-1"]}`, "TE-2")
+	d.wants("list_tasks", `{"project_id":"test"}`, "Tasks found: 2\n- TE-2: Second (todo)\n- TE-1: First (todo)")
+	d.wants("list_tasks", `{"labels":["a","b"]}`, "Tasks found: 1\n- TE-1")
+	d.wants("list_tasks", `{"labels":["a","c"]}`, "Tasks found: 0")
+	d.wants("list_tasks", `{"ready":true}`, "Tasks found: 1\n- TE-1")
+	d.wants("list_tasks", `{"parent_id":"TE-1"}`, "Tasks found: 1\n- TE-2")
+	d.wants("list_tasks", `{"q":"SECOND","assignee":"none","type":"task","priority":"medium","status":"todo,review"}`, "Tasks found: 1\n- TE-2")
+}
+
+// A list that goes on says how.
+func TestE1_09_PagesOfTasks(t *testing.T) {
+	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder")}
+	for range 3 {
+		d.call("create_task", `{"project_slug":"test","title":"T"}`)
+	}
+	text := d.wants("list_tasks", `{"limit":2}`, "Tasks found: 2\n").Text
+	_, cursor, ok := strings.Cut(text, "call again with cursor ")
+	if !ok {
+		t.Fatalf("got %q", text)
+	}
+	d.wants("list_tasks", `{"limit":2,"cursor":"`+cursor+`"}`, "Tasks found: 1\n- TE-1")
+}
+
+func TestListWithTwoNames(t *testing.T) {
+	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder")}
+	d.wants("list_tasks", `{"project_slug":"a","project_id":"b"}`, "❌ Error: project_id and project_slug")
+	d.wants("list_tasks", `{"assignee":"a","assignee_slug":"b"}`, "❌ Error: assignee and assignee_slug")
+	d.wants("list_tasks", `{"project_slug":"none"}`, "❌ Error: ")
+}
