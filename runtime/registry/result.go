@@ -63,8 +63,9 @@ func (r *Registry) structure(b *boundTool, res *tool.Result) error {
 		}
 		res.Content = append(res.Content, tool.Content{Type: "text", Text: text.String()})
 	}
-	if bytes.HasPrefix(bytes.TrimSpace(structured), []byte("{")) && !res.IsError {
-		res.Structured = structured // only objects: the wire has no place for others
+	plain := bytes.TrimSpace(structured)
+	if (bytes.HasPrefix(plain, []byte("{")) || bytes.HasPrefix(plain, []byte("["))) && !res.IsError {
+		res.Structured = structured // the wires have no place for single values
 	}
 	return nil
 }
