@@ -14,6 +14,7 @@ import (
 	"github.com/hutch-run/hutch/host/trackerproxy"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/protocol/trackerrest"
 	"github.com/hutch-run/hutch/runtime/board"
 	"github.com/hutch-run/hutch/runtime/board/boardtest"
 )
@@ -58,13 +59,13 @@ func newSite(t *testing.T, o trackerproxy.Options) *site {
 		_, err = s.ann.CreateChat(t.Context(), tracker.CreateChat{Slug: slug, Project: slug})
 		must(t, err)
 	}
-	server, err := tracker.NewServer(func(r *http.Request) (tracker.Service, error) {
+	server, err := trackerrest.New(func(r *http.Request) (tracker.Service, error) {
 		slug, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer token-of-")
 		if !ok {
 			return nil, nil
 		}
 		return b.For(tracker.Caller{Slug: slug, Scopes: scopes()}), nil
-	}, tracker.Options{})
+	}, trackerrest.Options{})
 	must(t, err)
 	listener := httptest.NewServer(http.StripPrefix("/api/v1", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.seen = append(s.seen, r)
@@ -119,7 +120,7 @@ func TestC_43_TheHostAddsTokenAndIdentity(t *testing.T) {
 // A route without its scope, or with any other, is refused, and nothing is sent.
 func TestC_43_EveryRouteNeedsItsScope(t *testing.T) {
 	s := newSite(t, trackerproxy.Options{})
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		if len(r.Tools) == 0 {
 			continue
 		}
@@ -140,7 +141,7 @@ func TestC_43_EveryRouteNeedsItsScope(t *testing.T) {
 func TestC_43_OtherRoutesAreClosed(t *testing.T) {
 	s := newSite(t, trackerproxy.Options{})
 	reads := []string{"/tasks/{id}/steps/{ref}", "/chats", "/chats/{id}", "/messages/{id}", "/messages/{id}/replies", "/messages/{id}/files"}
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		if len(r.Tools) > 0 || r.Method == "GET" && slices.Contains(reads, r.Path) {
 			continue
 		}

@@ -1,10 +1,9 @@
-// Package tracker speaks the tracker's wire from both ends: its types, and the routes
-// that serve a board.
+// Package tracker says what a tracker and its agents say to each other: the types of both
+// ends, and what a board can be asked.
 //
 // The types are those of the REST interface and of the frames on the socket; what they
 // mean is a [Service]'s. Names come out in one spelling and are taken in every spelling
-// that has been used for them. [Routes] is the one table of what can be asked: [Server]
-// serves it, and [Describe] describes it.
+// that has been used for them. Nothing here connects to anything.
 package tracker
 
 import (

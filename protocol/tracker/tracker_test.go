@@ -125,3 +125,10 @@ func TestForeignValuesAreCut(t *testing.T) {
 		t.Errorf("an unknown code has status %d", got)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/protocol/trackerclient"
 	"github.com/hutch-run/hutch/protocol/trackerhub"
+	"github.com/hutch-run/hutch/protocol/trackerrest"
 	"github.com/hutch-run/hutch/runtime/board"
 	"github.com/hutch-run/hutch/runtime/board/boardtest"
 )
@@ -50,9 +51,9 @@ func newSite(t *testing.T, o trackerhub.Options) *site {
 		}
 		return s.as(token)
 	}
-	routes, err := tracker.NewServer(func(r *http.Request) (tracker.Service, error) {
+	routes, err := trackerrest.New(func(r *http.Request) (tracker.Service, error) {
 		return open(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")), nil
-	}, tracker.Options{})
+	}, trackerrest.Options{})
 	must(t, err)
 	s.hub = trackerhub.New(func(_ *http.Request, token string) (tracker.Service, error) { return open(token), nil }, o)
 	mux := chi.NewMux()
@@ -93,7 +94,7 @@ func (s *site) unless(off *atomic.Bool, h http.Handler) http.Handler {
 }
 
 // noting notes which routes are asked.
-func (s *site) noting(h *tracker.Server) http.Handler {
+func (s *site) noting(h *trackerrest.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := chi.NewRouteContext()
 		path := strings.TrimPrefix(r.URL.EscapedPath(), "/api/v1")
@@ -222,7 +223,7 @@ func TestEveryRoute(t *testing.T) {
 
 	// The last two are those of a subscription; the fourth is another spelling of the third.
 	others := []string{"DELETE /tasks/{id}/dependencies", "GET /events", "POST /events/ack", "POST /members/me/heartbeat"}
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		if route := r.Method + " " + r.Path; !s.hit[route] && !slices.Contains(others, route) {
 			t.Errorf("%s was not asked", route)
 		}

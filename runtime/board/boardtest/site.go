@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/protocol/trackerrest"
 	"github.com/hutch-run/hutch/runtime/board"
 )
 
@@ -55,7 +56,7 @@ func (s *Site) For(slug string, more ...string) tracker.Service {
 func (s *Site) As(slug string, more ...string) http.Handler {
 	s.tb.Helper()
 	service := s.For(slug, more...)
-	server, err := tracker.NewServer(func(*http.Request) (tracker.Service, error) { return service, nil }, tracker.Options{Base: "/"})
+	server, err := trackerrest.New(func(*http.Request) (tracker.Service, error) { return service, nil }, trackerrest.Options{Base: "/"})
 	if err != nil {
 		s.tb.Fatal(err)
 	}

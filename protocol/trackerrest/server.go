@@ -1,4 +1,6 @@
-package tracker
+// Package trackerrest answers a tracker's routes for a board. [Routes] is the one table of
+// what can be asked: [Server] serves it, and [Describe] describes it.
+package trackerrest
 
 import (
 	"context"
@@ -13,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
 // Options are what an operator may change of a [Server]. The zero value works.
@@ -34,17 +38,17 @@ const maxBody = 4 << 20
 const requestHeader = "X-Request-Id"
 
 // Server answers requests at [Routes], and GET /openapi.json with what they are. Who may ask,
-// and from which origin, is checked before it; what a caller may do, the [Service] says.
+// and from which origin, is checked before it; what a caller may do, the [tracker.Service] says.
 type Server struct {
 	o      Options
-	open   func(*http.Request) (Service, error)
+	open   func(*http.Request) (tracker.Service, error)
 	mux    *chi.Mux
 	spoken []byte // the description
 }
 
-// NewServer returns a server. open returns the board for whoever sent a request, or nil if
+// New returns a server. open returns the board for whoever sent a request, or nil if
 // that is nobody.
-func NewServer(open func(*http.Request) (Service, error), o Options) (*Server, error) {
+func New(open func(*http.Request) (tracker.Service, error), o Options) (*Server, error) {
 	if o.Title == "" {
 		o.Title = "hutch tracker"
 	}
@@ -68,7 +72,7 @@ func NewServer(open func(*http.Request) (Service, error), o Options) (*Server, e
 
 func (s *Server) register() {
 	s.mux.NotFound(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, Errorf(CodeNotFound, "no such route").Next("openapi.json says which there are"))
+		s.refuse(w, r, tracker.Errorf(tracker.CodeNotFound, "no such route").Next("openapi.json says which there are"))
 	})
 	allowed := map[string][]string{}
 	for _, route := range Routes() {
@@ -84,7 +88,7 @@ func (s *Server) register() {
 	s.mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		here := strings.Join(allowed[s.pattern(r)], ", ")
 		w.Header().Set("Allow", here)
-		s.refuse(w, r, Errorf(CodeMethod, "%s cannot be asked here", Quote(r.Method)).Next("allowed is "+here))
+		s.refuse(w, r, tracker.Errorf(tracker.CodeMethod, "%s cannot be asked here", tracker.Quote(r.Method)).Next("allowed is "+here))
 	})
 }
 
@@ -127,7 +131,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(p)
 		}
 		s.o.Logger.ErrorContext(r.Context(), "a request to the tracker panicked", "panic", p, "stack", string(debug.Stack()))
-		s.refuse(w, r, Errorf(CodeInternal, "the tracker failed"))
+		s.refuse(w, r, tracker.Errorf(tracker.CodeInternal, "the tracker failed"))
 	}()
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -143,7 +147,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route Route) {
 	service, err := s.open(r)
 	if err == nil && service == nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		err = Errorf(CodeUnauthorized, "nobody is known here without a token").Next("send the header Authorization: Bearer TOKEN")
+		err = tracker.Errorf(tracker.CodeUnauthorized, "nobody is known here without a token").Next("send the header Authorization: Bearer TOKEN")
 	}
 	if err != nil {
 		s.refuse(w, r, err)
@@ -165,7 +169,7 @@ func (s *Server) answer(c *call, out any) {
 	case rawFile:
 		out.write(c.w)
 		return
-	case TaskOut:
+	case tracker.TaskOut:
 		c.w.Header().Set("ETag", `"`+strconv.FormatInt(out.Version, 10)+`"`)
 	case nil:
 		c.w.WriteHeader(c.route.status)
@@ -186,16 +190,16 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, status int, body 
 }
 
 // errorOf has what a caller is told of an error that is none of the tracker's own.
-func (s *Server) errorOf(r *http.Request, err error) *Error {
-	var e *Error
+func (s *Server) errorOf(r *http.Request, err error) *tracker.Error {
+	var e *tracker.Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return Errorf(CodeUnavailable, "the request took too long").Next("try again")
+		return tracker.Errorf(tracker.CodeUnavailable, "the request took too long").Next("try again")
 	}
 	s.o.Logger.ErrorContext(r.Context(), "a request to the tracker failed", "err", err)
-	return Errorf(CodeInternal, "the tracker failed").Next("whoever runs it finds the reason in its log, by the request id")
+	return tracker.Errorf(tracker.CodeInternal, "the tracker failed").Next("whoever runs it finds the reason in its log, by the request id")
 }
 
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -208,7 +212,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	route   Route
-	service Service
+	service tracker.Service
 	asked   url.Values // under their first names
 }
 

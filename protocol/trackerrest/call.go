@@ -1,44 +1,23 @@
-package tracker
+package trackerrest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
-
-// Beat is the body of a heartbeat over REST.
-type Beat struct {
-	Status       string   `json:"status,omitempty"` // idle or busy
-	CurrentTasks []string `json:"current_tasks,omitempty"`
-}
-
-// AckEvents is the body of an acknowledgement over REST.
-type AckEvents struct {
-	IDs []string `json:"ids"`
-}
-
-// EventOut is an event over REST.
-type EventOut struct {
-	ID    string          `json:"id"`
-	Event string          `json:"event"`
-	Data  json.RawMessage `json:"data"`
-	Seq   int64           `json:"seq"`
-	TS    time.Time       `json:"ts"`
-	// Redelivery is how often it was sent before.
-	Redelivery int `json:"redelivery,omitempty"`
-}
 
 // maxWait is how many seconds a request may wait for an event.
 const maxWait = 30
 
 func (c *call) listTasks() (any, error) {
-	return c.paged(func(p Paging) (any, error) {
-		return c.service.ListTasks(c.ctx(), TaskQuery{
+	return c.paged(func(p tracker.Paging) (any, error) {
+		return c.service.ListTasks(c.ctx(), tracker.TaskQuery{
 			Project: c.param("project_id"), Statuses: c.words("status"), Assignee: c.param("assignee"), Labels: c.words("labels"),
 			Type: c.param("type"), Priority: c.param("priority"), Parent: c.param("parent_id"), Creator: c.param("creator"),
 			Watcher: c.param("watcher"), Text: c.param("q"), Ready: c.flag("ready"), Paging: p,
@@ -47,7 +26,7 @@ func (c *call) listTasks() (any, error) {
 }
 
 func (c *call) createTask() (any, error) {
-	in := CreateTask{IdempotencyKey: c.key()}
+	in := tracker.CreateTask{IdempotencyKey: c.key()}
 	return with(c, &in, func() (any, error) {
 		out, err := c.service.CreateTask(c.ctx(), in)
 		return out, err
@@ -55,7 +34,7 @@ func (c *call) createTask() (any, error) {
 }
 
 func (c *call) updateTask() (any, error) {
-	var in UpdateTask
+	var in tracker.UpdateTask
 	return with(c, &in, func() (any, error) {
 		version, err := c.ifMatch()
 		if err != nil {
@@ -74,22 +53,22 @@ func (c *call) ifMatch() (int64, error) {
 	}
 	version, err := strconv.ParseInt(strings.Trim(strings.TrimPrefix(tag, "W/"), `"`), 10, 64)
 	if err != nil || version <= 0 {
-		return 0, Errorf(CodeBadRequest, "If-Match is %s", Quote(tag)).Next("use the ETag of the task")
+		return 0, tracker.Errorf(tracker.CodeBadRequest, "If-Match is %s", tracker.Quote(tag)).Next("use the ETag of the task")
 	}
 	return version, nil
 }
 
-func (c *call) messages(q MessageQuery) (any, error) {
-	return c.paged(func(p Paging) (any, error) {
+func (c *call) messages(q tracker.MessageQuery) (any, error) {
+	return c.paged(func(p tracker.Paging) (any, error) {
 		q.Paging = p
 		return c.service.ListMessages(c.ctx(), q)
 	})
 }
 
 func (c *call) send(chat, task string) (any, error) {
-	var in Reply
+	var in tracker.Reply
 	return with(c, &in, func() (any, error) {
-		return c.service.SendMessage(c.ctx(), SendMessage{
+		return c.service.SendMessage(c.ctx(), tracker.SendMessage{
 			ChatID: chat, TaskID: task, Content: in.Content, Mentions: in.Mentions, IdempotencyKey: c.key(),
 		})
 	})
@@ -98,11 +77,11 @@ func (c *call) send(chat, task string) (any, error) {
 const octets = "application/octet-stream"
 
 // upload reads a file from a body that is JSON, or that is the file.
-func (c *call) upload() (in UploadFile, err error) {
+func (c *call) upload() (in tracker.UploadFile, err error) {
 	in.Filename = c.param("filename")
 	if c.mediaType() == octets {
 		if in.Filename == "" {
-			return in, Errorf(CodeInvalid, "filename is missing").With("field", "filename").Next("send it in the query: ?filename=NAME")
+			return in, tracker.Errorf(tracker.CodeInvalid, "filename is missing").With("field", "filename").Next("send it in the query: ?filename=NAME")
 		}
 		in.Content, err = c.bytes()
 	} else {
@@ -121,7 +100,7 @@ func (c *call) download() (any, error) {
 }
 
 // rawFile is a file that is sent as it is, never as what a browser would show.
-type rawFile FileOut
+type rawFile tracker.FileOut
 
 func (f rawFile) write(w http.ResponseWriter) {
 	h := w.Header()
@@ -160,7 +139,7 @@ func (c *call) events() (any, error) {
 	return eventPage(unparked(all, parked), ""), nil
 }
 
-func unparked(all []Event, parked []string) (out []Event) {
+func unparked(all []tracker.Event, parked []string) (out []tracker.Event) {
 	gone := map[string]bool{}
 	for _, id := range parked {
 		gone[id] = true
@@ -173,17 +152,17 @@ func unparked(all []Event, parked []string) (out []Event) {
 	return out
 }
 
-func eventPage(all []Event, next string) Page[EventOut] {
-	page := Page[EventOut]{Items: make([]EventOut, len(all)), NextCursor: next}
+func eventPage(all []tracker.Event, next string) tracker.Page[tracker.EventOut] {
+	page := tracker.Page[tracker.EventOut]{Items: make([]tracker.EventOut, len(all)), NextCursor: next}
 	for i, e := range all {
-		page.Items[i] = EventOut{ID: e.ID, Event: e.Name, Data: e.Data, Seq: e.Seq, TS: e.At, Redelivery: e.Tries}
+		page.Items[i] = tracker.EventOut{ID: e.ID, Event: e.Name, Data: e.Data, Seq: e.Seq, TS: e.At, Redelivery: e.Tries}
 	}
 	return page
 }
 
-func (c *call) ack(in AckEvents) error {
-	if len(in.IDs) > MaxPage {
-		return Errorf(CodeInvalid, "ids has %d entries, at most %d are allowed", len(in.IDs), MaxPage).With("field", "ids")
+func (c *call) ack(in tracker.AckEvents) error {
+	if len(in.IDs) > tracker.MaxPage {
+		return tracker.Errorf(tracker.CodeInvalid, "ids has %d entries, at most %d are allowed", len(in.IDs), tracker.MaxPage).With("field", "ids")
 	}
 	return c.service.Ack(c.ctx(), in.IDs...)
 }

@@ -1,6 +1,10 @@
-package tracker
+package trackerrest
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
+)
 
 // A Route is one thing that can be asked of a tracker over REST.
 type Route struct {
@@ -73,7 +77,7 @@ func (p param) or(alias string) param { p.alias = alias; return p }
 
 // paged are the parameters of a list, behind others.
 func paged(others ...param) []param {
-	return append(others, number("limit", "items of the page, default 50", 1, MaxPage), text("cursor", "next_cursor of the page before"))
+	return append(others, number("limit", "items of the page, default 50", 1, tracker.MaxPage), text("cursor", "next_cursor of the page before"))
 }
 
 func routes() []Route {
@@ -88,7 +92,7 @@ func taskRoutes() []Route {
 	create := map[string]string{"project_id": "project_slug", "project": "project_slug", "assignee": "assignee_slug", "parent": "parent_id"}
 	return []Route{
 		{
-			Method: "GET", Path: "/tasks", Scope: TasksRead, Tools: []string{"list_tasks"}, Summary: "list tasks, the newest first", name: "listTasks",
+			Method: "GET", Path: "/tasks", Scope: tracker.TasksRead, Tools: []string{"list_tasks"}, Summary: "list tasks, the newest first", name: "listTasks",
 			query: paged(
 				text("project_id", "a project's id or slug").or("project_slug"), text("status", "statuses, with commas between them"),
 				text("assignee", "a member's slug, me, or none").or("assignee_slug"), text("labels", "labels, with commas; all must be there"),
@@ -96,80 +100,80 @@ func taskRoutes() []Route {
 				text("creator", "a member's slug"), text("watcher", "a member's slug"), text("q", "text in title, description or key"),
 				flag("ready", "only what can be begun"),
 			),
-			answer: typeOf[Page[TaskOut]](), do: (*call).listTasks,
+			answer: typeOf[tracker.Page[tracker.TaskOut]](), do: (*call).listTasks,
 		},
 		{
-			Method: "POST", Path: "/tasks", Scope: TasksWrite, Tools: []string{"create_task"}, Summary: "make a task or a subtask", name: "createTask", status: 201,
-			body: typeOf[CreateTask](), required: []string{"project_slug", "title"}, aliases: create, answer: typeOf[TaskOut](), do: (*call).createTask,
+			Method: "POST", Path: "/tasks", Scope: tracker.TasksWrite, Tools: []string{"create_task"}, Summary: "make a task or a subtask", name: "createTask", status: 201,
+			body: typeOf[tracker.CreateTask](), required: []string{"project_slug", "title"}, aliases: create, answer: typeOf[tracker.TaskOut](), do: (*call).createTask,
 		},
 		{
-			Method: "GET", Path: "/tasks/{id}", Scope: TasksRead, Tools: []string{"get_task"}, Summary: "read a task", name: "getTask",
-			answer: typeOf[TaskOut](), do: func(c *call) (any, error) { return c.service.GetTask(c.ctx(), c.at("id")) },
+			Method: "GET", Path: "/tasks/{id}", Scope: tracker.TasksRead, Tools: []string{"get_task"}, Summary: "read a task", name: "getTask",
+			answer: typeOf[tracker.TaskOut](), do: func(c *call) (any, error) { return c.service.GetTask(c.ctx(), c.at("id")) },
 		},
 		{
-			Method: "PATCH", Path: "/tasks/{id}", Scope: TasksWrite, Tools: []string{"update_task", "assign_task"}, Summary: "change fields of a task",
-			name: "updateTask", body: typeOf[UpdateTask](), aliases: create, answer: typeOf[TaskOut](), do: (*call).updateTask,
+			Method: "PATCH", Path: "/tasks/{id}", Scope: tracker.TasksWrite, Tools: []string{"update_task", "assign_task"}, Summary: "change fields of a task",
+			name: "updateTask", body: typeOf[tracker.UpdateTask](), aliases: create, answer: typeOf[tracker.TaskOut](), do: (*call).updateTask,
 		},
 		{
-			Method: "DELETE", Path: "/tasks/{id}", Scope: TasksWrite, Reason: rare, Summary: "delete a task for good", name: "deleteTask", status: 204,
+			Method: "DELETE", Path: "/tasks/{id}", Scope: tracker.TasksWrite, Reason: rare, Summary: "delete a task for good", name: "deleteTask", status: 204,
 			do: func(c *call) (any, error) { return nil, c.service.DeleteTask(c.ctx(), c.at("id")) },
 		},
 		{
-			Method: "POST", Path: "/tasks/{id}/take", Scope: TasksTake, Tools: []string{"take_task"}, Summary: "take a task that is free", name: "takeTask",
-			body: typeOf[TakeTask](), answer: typeOf[TaskOut](), do: func(c *call) (any, error) {
-				in := TakeTask{IdempotencyKey: c.key()}
+			Method: "POST", Path: "/tasks/{id}/take", Scope: tracker.TasksTake, Tools: []string{"take_task"}, Summary: "take a task that is free", name: "takeTask",
+			body: typeOf[tracker.TakeTask](), answer: typeOf[tracker.TaskOut](), do: func(c *call) (any, error) {
+				in := tracker.TakeTask{IdempotencyKey: c.key()}
 				return with(c, &in, func() (any, error) { return c.service.TakeTask(c.ctx(), c.at("id"), in) })
 			},
 		},
 		{
-			Method: "POST", Path: "/tasks/{id}/reject", Scope: TasksTake, Tools: []string{"reject_task"}, Summary: "give a task back for a reason", name: "rejectTask",
-			body: typeOf[RejectTask](), required: []string{"reason"}, answer: typeOf[Rejected](), do: func(c *call) (any, error) {
-				in := RejectTask{IdempotencyKey: c.key()}
+			Method: "POST", Path: "/tasks/{id}/reject", Scope: tracker.TasksTake, Tools: []string{"reject_task"}, Summary: "give a task back for a reason", name: "rejectTask",
+			body: typeOf[tracker.RejectTask](), required: []string{"reason"}, answer: typeOf[tracker.Rejected](), do: func(c *call) (any, error) {
+				in := tracker.RejectTask{IdempotencyKey: c.key()}
 				return with(c, &in, func() (any, error) { return c.service.RejectTask(c.ctx(), c.at("id"), in) })
 			},
 		},
 		{
-			Method: "POST", Path: "/tasks/{id}/release", Scope: TasksTake, Reason: rare, Summary: "put a task back without rejecting it", name: "releaseTask",
-			body: typeOf[ReleaseTask](), answer: typeOf[TaskOut](), do: func(c *call) (any, error) {
-				var in ReleaseTask
+			Method: "POST", Path: "/tasks/{id}/release", Scope: tracker.TasksTake, Reason: rare, Summary: "put a task back without rejecting it", name: "releaseTask",
+			body: typeOf[tracker.ReleaseTask](), answer: typeOf[tracker.TaskOut](), do: func(c *call) (any, error) {
+				var in tracker.ReleaseTask
 				return with(c, &in, func() (any, error) { return c.service.ReleaseTask(c.ctx(), c.at("id"), in) })
 			},
 		},
 		{
-			Method: "POST", Path: "/tasks/{id}/watchers", Scope: TasksTake, Tools: []string{"watch_task"}, Summary: "be told of a task", name: "watchTask",
-			body: typeOf[WatchTask](), answer: typeOf[Watching](), do: func(c *call) (any, error) {
-				var in WatchTask
+			Method: "POST", Path: "/tasks/{id}/watchers", Scope: tracker.TasksTake, Tools: []string{"watch_task"}, Summary: "be told of a task", name: "watchTask",
+			body: typeOf[tracker.WatchTask](), answer: typeOf[tracker.Watching](), do: func(c *call) (any, error) {
+				var in tracker.WatchTask
 				return with(c, &in, func() (any, error) { return c.service.WatchTask(c.ctx(), c.at("id"), in) })
 			},
 		},
 		{
-			Method: "DELETE", Path: "/tasks/{id}/watchers/{slug}", Scope: TasksTake, Tools: []string{"unwatch_task"}, Summary: "be told of a task no more",
-			name: "unwatchTask", answer: typeOf[Watching](),
+			Method: "DELETE", Path: "/tasks/{id}/watchers/{slug}", Scope: tracker.TasksTake, Tools: []string{"unwatch_task"}, Summary: "be told of a task no more",
+			name: "unwatchTask", answer: typeOf[tracker.Watching](),
 			do: func(c *call) (any, error) { return c.service.UnwatchTask(c.ctx(), c.at("id"), c.at("slug")) },
 		},
 		{
-			Method: "POST", Path: "/tasks/{id}/dependencies", Scope: TasksWrite, Tools: []string{"update_task"}, Summary: "make a task wait for another",
-			name: "addDependency", body: typeOf[AddDependency](), required: []string{"blocked_by"}, answer: typeOf[TaskOut](), do: func(c *call) (any, error) {
-				var in AddDependency
+			Method: "POST", Path: "/tasks/{id}/dependencies", Scope: tracker.TasksWrite, Tools: []string{"update_task"}, Summary: "make a task wait for another",
+			name: "addDependency", body: typeOf[tracker.AddDependency](), required: []string{"blocked_by"}, answer: typeOf[tracker.TaskOut](), do: func(c *call) (any, error) {
+				var in tracker.AddDependency
 				return with(c, &in, func() (any, error) { return c.service.AddDependency(c.ctx(), c.at("id"), in) })
 			},
 		},
 		{
-			Method: "DELETE", Path: "/tasks/{id}/dependencies", Scope: TasksWrite, Tools: []string{"update_task"}, Summary: "make a task wait for another no more",
-			name: "removeDependency", query: []param{text("blocked_by", "the task that it waits for")}, answer: typeOf[TaskOut](),
+			Method: "DELETE", Path: "/tasks/{id}/dependencies", Scope: tracker.TasksWrite, Tools: []string{"update_task"}, Summary: "make a task wait for another no more",
+			name: "removeDependency", query: []param{text("blocked_by", "the task that it waits for")}, answer: typeOf[tracker.TaskOut](),
 			do: func(c *call) (any, error) {
 				return c.service.RemoveDependency(c.ctx(), c.at("id"), c.param("blocked_by"))
 			},
 		},
 		{
-			Method: "DELETE", Path: "/tasks/{id}/dependencies/{blocker}", Scope: TasksWrite, Tools: []string{"update_task"},
-			Summary: "make a task wait for another no more", name: "removeDependencyOf", answer: typeOf[TaskOut](),
+			Method: "DELETE", Path: "/tasks/{id}/dependencies/{blocker}", Scope: tracker.TasksWrite, Tools: []string{"update_task"},
+			Summary: "make a task wait for another no more", name: "removeDependencyOf", answer: typeOf[tracker.TaskOut](),
 			do: func(c *call) (any, error) { return c.service.RemoveDependency(c.ctx(), c.at("id"), c.at("blocker")) },
 		},
 		{
-			Method: "GET", Path: "/tasks/{id}/activity", Scope: TasksRead, Reason: forPeople, Summary: "read who changed a task, the latest first", name: "taskActivity",
-			query: paged(), answer: typeOf[Page[Activity]](), do: func(c *call) (any, error) {
-				return c.paged(func(p Paging) (any, error) { return c.service.TaskActivity(c.ctx(), c.at("id"), p) })
+			Method: "GET", Path: "/tasks/{id}/activity", Scope: tracker.TasksRead, Reason: forPeople, Summary: "read who changed a task, the latest first", name: "taskActivity",
+			query: paged(), answer: typeOf[tracker.Page[tracker.Activity]](), do: func(c *call) (any, error) {
+				return c.paged(func(p tracker.Paging) (any, error) { return c.service.TaskActivity(c.ctx(), c.at("id"), p) })
 			},
 		},
 	}

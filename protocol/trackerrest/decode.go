@@ -1,4 +1,4 @@
-package tracker
+package trackerrest
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
 // with reads the body into in and then does it.
@@ -44,13 +46,13 @@ func (c *call) bytes() ([]byte, error) {
 	case errors.As(err, &large):
 		return nil, c.tooLarge()
 	case err != nil:
-		return nil, Errorf(CodeBadRequest, "the body could not be read to its end")
+		return nil, tracker.Errorf(tracker.CodeBadRequest, "the body could not be read to its end")
 	}
 	return raw, nil
 }
 
-func (c *call) tooLarge() *Error {
-	return Errorf(CodeTooLarge, "the body is too large: at most %d bytes are allowed here", c.route.many).With("limit", c.route.many)
+func (c *call) tooLarge() *tracker.Error {
+	return tracker.Errorf(tracker.CodeTooLarge, "the body is too large: at most %d bytes are allowed here", c.route.many).With("limit", c.route.many)
 }
 
 // body reads a JSON object into in, which is a pointer. No body is an object without members.
@@ -60,7 +62,7 @@ func (c *call) body(in any) error {
 		if c.r.ContentLength == 0 {
 			return c.fields(in, []byte("{}"))
 		}
-		return Errorf(CodeMediaType, "the body is %s", Quote(kind)).Next("send JSON with the header Content-Type: application/json")
+		return tracker.Errorf(tracker.CodeMediaType, "the body is %s", tracker.Quote(kind)).Next("send JSON with the header Content-Type: application/json")
 	}
 	raw, err := c.bytes()
 	if err != nil {
@@ -85,7 +87,7 @@ func (c *call) fields(in any, raw []byte) error {
 			continue
 		}
 		if _, both := members[name]; both && !bytes.Equal(members[name], value) {
-			return Errorf(CodeInvalid, "%s and %s are the same and were given as two", alias, name).With("field", name)
+			return tracker.Errorf(tracker.CodeInvalid, "%s and %s are the same and were given as two", alias, name).With("field", name)
 		}
 		delete(members, alias)
 		members[name] = value
@@ -93,13 +95,13 @@ func (c *call) fields(in any, raw []byte) error {
 	known := namesOf(c.route.body)
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(known, name) {
-			return Errorf(CodeInvalid, "there is no field %s here", Quote(name)).With("field", name).
+			return tracker.Errorf(tracker.CodeInvalid, "there is no field %s here", tracker.Quote(name)).With("field", name).
 				Next("the fields are: " + strings.Join(known, ", "))
 		}
 	}
 	for _, name := range c.route.required {
 		if _, ok := members[name]; !ok {
-			return Errorf(CodeInvalid, "%s is missing", name).With("field", name)
+			return tracker.Errorf(tracker.CodeInvalid, "%s is missing", name).With("field", name)
 		}
 	}
 	return readFields(in, members)
@@ -107,9 +109,9 @@ func (c *call) fields(in any, raw []byte) error {
 
 // objectOf reads one object, in which no name stands twice.
 func objectOf(raw []byte) (map[string]json.RawMessage, error) {
-	notJSON := Errorf(CodeBadRequest, "the body is no JSON object")
+	notJSON := tracker.Errorf(tracker.CodeBadRequest, "the body is no JSON object")
 	if !utf8.Valid(raw) { // the decoder would put other characters there
-		return nil, Errorf(CodeBadRequest, "the body is not UTF-8")
+		return nil, tracker.Errorf(tracker.CodeBadRequest, "the body is not UTF-8")
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -127,7 +129,7 @@ func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 			return nil, notJSON
 		}
 		if _, twice := members[name]; twice {
-			return nil, Errorf(CodeBadRequest, "%s stands there twice", Quote(name))
+			return nil, tracker.Errorf(tracker.CodeBadRequest, "%s stands there twice", tracker.Quote(name))
 		}
 		members[name] = value
 	}
@@ -135,7 +137,7 @@ func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 		return nil, notJSON
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, Errorf(CodeBadRequest, "something stands behind the JSON object")
+		return nil, tracker.Errorf(tracker.CodeBadRequest, "something stands behind the JSON object")
 	}
 	return members, nil
 }
@@ -145,7 +147,7 @@ func readFields(in any, members map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		one := slices.Concat([]byte(`{"`+name+`":`), members[name], []byte("}")) // a known name needs no escapes
 		if err := json.Unmarshal(one, in); err != nil {
-			return Errorf(CodeInvalid, "%s has a value of another type", name).With("field", name).
+			return tracker.Errorf(tracker.CodeInvalid, "%s has a value of another type", name).With("field", name).
 				Next("openapi.json says which type it has")
 		}
 	}
@@ -167,17 +169,17 @@ func namesOf(t reflect.Type) (names []string) {
 func (c *call) checkQuery() error {
 	asked, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return Errorf(CodeBadRequest, "the query cannot be read").Next("write what is no letter or digit as %XX")
+		return tracker.Errorf(tracker.CodeBadRequest, "the query cannot be read").Next("write what is no letter or digit as %XX")
 	}
 	c.asked = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		i := slices.IndexFunc(c.route.query, func(p param) bool { return name == p.name || name == p.alias })
 		if i < 0 {
-			return Errorf(CodeInvalid, "there is no parameter %s here", Quote(name)).With("field", name).Next(c.parameters())
+			return tracker.Errorf(tracker.CodeInvalid, "there is no parameter %s here", tracker.Quote(name)).With("field", name).Next(c.parameters())
 		}
 		p := c.route.query[i]
 		if c.asked[p.name] != nil || len(asked[name]) > 1 && !listed(p.name) {
-			return Errorf(CodeInvalid, "%s was given twice", p.name).With("field", p.name)
+			return tracker.Errorf(tracker.CodeInvalid, "%s was given twice", p.name).With("field", p.name)
 		}
 		c.asked[p.name] = asked[name]
 		if err := checkParam(p, asked[name][0]); err != nil {
@@ -202,7 +204,7 @@ func (c *call) parameters() string {
 }
 
 func checkParam(p param, value string) error {
-	wrong := Errorf(CodeInvalid, "%s is %s", p.name, Quote(value)).With("field", p.name)
+	wrong := tracker.Errorf(tracker.CodeInvalid, "%s is %s", p.name, tracker.Quote(value)).With("field", p.name)
 	switch p.schema["type"] {
 	case "boolean":
 		if value != "true" && value != "false" && value != "1" && value != "0" {
@@ -246,6 +248,6 @@ func (c *call) words(name string) (words []string) {
 }
 
 // paged does a list.
-func (c *call) paged(do func(Paging) (any, error)) (any, error) {
-	return do(Paging{Limit: c.number("limit"), Cursor: c.param("cursor")})
+func (c *call) paged(do func(tracker.Paging) (any, error)) (any, error) {
+	return do(tracker.Paging{Limit: c.number("limit"), Cursor: c.param("cursor")})
 }

@@ -1,4 +1,4 @@
-package tracker
+package trackerrest
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
 // Describe returns the description of the routes in OpenAPI 3.1.
@@ -23,7 +25,7 @@ func Describe(o Options) map[string]any {
 		path[strings.ToLower(r.Method)] = r.describe(schemas)
 	}
 	schemas["Error"] = map[string]any{
-		"type": "object", "required": []string{"error"}, "properties": map[string]any{"error": schemaOf(typeOf[Error](), schemas, false)},
+		"type": "object", "required": []string{"error"}, "properties": map[string]any{"error": schemaOf(typeOf[tracker.Error](), schemas, false)},
 	}
 	return map[string]any{
 		"openapi": "3.1.0",
@@ -63,7 +65,7 @@ func (r Route) describe(schemas map[string]any) map[string]any {
 		schema = map[string]any{"allOf": []any{schema, map[string]any{"required": r.required}}}
 	}
 	content := map[string]any{"application/json": map[string]any{"schema": schema}}
-	if r.body == typeOf[UploadFile]() {
+	if r.body == typeOf[tracker.UploadFile]() {
 		content[octets] = map[string]any{}
 	}
 	op["requestBody"] = map[string]any{"required": len(r.required) > 0, "content": content}
@@ -86,7 +88,7 @@ func (r Route) parameters() (out []any) {
 	if f, ok := r.keyed(); ok && f {
 		header("Idempotency-Key", "a repeated request with the same key is answered as the first one was")
 	}
-	if r.body == typeOf[UpdateTask]() {
+	if r.body == typeOf[tracker.UpdateTask]() {
 		header("If-Match", "the ETag that the task must have")
 	}
 	return out
@@ -105,7 +107,7 @@ func (r Route) responses(schemas map[string]any) map[string]any {
 	success := map[string]any{"description": "done"}
 	if r.answer != nil {
 		content := map[string]any{"application/json": map[string]any{"schema": schemaOf(r.answer, schemas, false)}}
-		if r.answer == typeOf[FileOut]() {
+		if r.answer == typeOf[tracker.FileOut]() {
 			content[octets] = map[string]any{}
 		}
 		success["content"] = content
@@ -148,13 +150,13 @@ func fieldsOf(t reflect.Type) iter.Seq[member] {
 // enums have types that are words.
 func enums() map[reflect.Type][]string {
 	var statuses []string
-	for _, s := range Statuses() {
+	for _, s := range tracker.Statuses() {
 		statuses = append(statuses, string(s))
 	}
 	return map[reflect.Type][]string{
-		typeOf[Status]():   statuses,
-		typeOf[Kind]():     {string(Human), string(Agent)},
-		typeOf[Presence](): {string(Online), string(Offline)},
+		typeOf[tracker.Status]():   statuses,
+		typeOf[tracker.Kind]():     {string(tracker.Human), string(tracker.Agent)},
+		typeOf[tracker.Presence](): {string(tracker.Online), string(tracker.Offline)},
 	}
 }
 
@@ -226,7 +228,7 @@ func schemaName(t reflect.Type) string {
 		inner := strings.TrimSuffix(name[i+1:], "]")
 		return inner[strings.LastIndexByte(inner, '.')+1:] + name[:i]
 	}
-	if t == typeOf[Error]() {
+	if t == typeOf[tracker.Error]() {
 		return "ErrorBody"
 	}
 	return name

@@ -1,4 +1,4 @@
-package tracker_test
+package trackerrest_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/protocol/trackerrest"
 	"github.com/hutch-run/hutch/runtime/board"
 	"github.com/hutch-run/hutch/runtime/board/boardtest"
 )
@@ -48,7 +49,7 @@ func newSite(t *testing.T) *site {
 		_, err := b.Ensure(t.Context(), tracker.CreateMember{Slug: slug, Kind: kind})
 		must(t, err)
 	}
-	server, err := tracker.NewServer(func(r *http.Request) (tracker.Service, error) {
+	server, err := trackerrest.New(func(r *http.Request) (tracker.Service, error) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if token == "" {
 			return nil, nil
@@ -56,7 +57,7 @@ func newSite(t *testing.T) *site {
 		slug, lacks, _ := strings.Cut(token, "-")
 		all := slices.DeleteFunc(scopes(), func(s string) bool { return s == lacks })
 		return b.For(tracker.Caller{Slug: slug, Scopes: all}), nil
-	}, tracker.Options{Version: "1"})
+	}, trackerrest.Options{Version: "1"})
 	must(t, err)
 	mux := chi.NewMux()
 	mux.Mount("/api/v1", server)
@@ -124,7 +125,7 @@ func (s *site) do(token, route, body string, at ...string) map[string]any {
 		path += "?" + query
 	}
 	w := s.ask(token, method, path, body)
-	i := slices.IndexFunc(tracker.Routes(), func(r tracker.Route) bool { return r.Method == method && r.Path == template })
+	i := slices.IndexFunc(trackerrest.Routes(), func(r trackerrest.Route) bool { return r.Method == method && r.Path == template })
 	if i < 0 {
 		s.Fatalf("%s is no route", route)
 	}
@@ -234,7 +235,7 @@ func TestH_23_EveryRouteAnswersAsItIsDescribed(t *testing.T) {
 	s.do("other", "POST /events/ack", `{"ids":["`+first["id"].(string)+`"]}`)
 	s.do("ann", "DELETE /tasks/{id}", "", second["id"].(string))
 
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		if !s.hit[r.Method+" "+r.Path] {
 			t.Errorf("nothing was asked of %s %s", r.Method, r.Path)
 		}
@@ -286,7 +287,7 @@ func TestWhatIsServedIsDescribed(t *testing.T) {
 // S1-084: what can be asked has a tool, or there is a reason why not.
 func TestS1_084_EveryRouteHasAToolOrAReason(t *testing.T) {
 	tools := map[string]bool{}
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		if (len(r.Tools) == 0) == (r.Reason == "") {
 			t.Errorf("%s %s has tools %v and the reason %q", r.Method, r.Path, r.Tools, r.Reason)
 		}
@@ -306,7 +307,7 @@ func TestS1_084_EveryRouteHasAToolOrAReason(t *testing.T) {
 // Each route needs the scope that it is said to need.
 func TestEveryRouteNeedsItsScope(t *testing.T) {
 	s := newSite(t)
-	for _, r := range tracker.Routes() {
+	for _, r := range trackerrest.Routes() {
 		path := parts.ReplaceAllString(r.Path, "x")
 		body := ""
 		switch r.Path {
@@ -502,7 +503,7 @@ func TestEventsAreWaitedFor(t *testing.T) {
 }
 
 func TestPanicsAreAnswered(t *testing.T) {
-	server, err := tracker.NewServer(func(*http.Request) (tracker.Service, error) { panic("secret") }, tracker.Options{})
+	server, err := trackerrest.New(func(*http.Request) (tracker.Service, error) { panic("secret") }, trackerrest.Options{})
 	must(t, err)
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/tasks", nil))
@@ -524,7 +525,7 @@ func FuzzBodies(f *testing.F) {
 		s := newSite(t)
 		s.do("ann", "POST /projects", `{"slug":"team-board"}`)
 		s.do("ann", "POST /tasks", `{"project_slug":"team-board","title":"a"}`)
-		all := tracker.Routes()
+		all := trackerrest.Routes()
 		r := all[n%uint(len(all))]
 		w := s.ask("ann", r.Method, parts.ReplaceAllString(r.Path, "1"), body)
 		if w.Code >= 500 {
