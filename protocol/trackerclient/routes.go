@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
@@ -266,4 +267,32 @@ func (c *Client) Parked(ctx context.Context, member string, p tracker.Paging) (t
 // Redrive sends a parked event again.
 func (c *Client) Redrive(ctx context.Context, member, id string) error {
 	return tell(ctx, c, once(nil, "members", member, "parked", id, "redrive"))
+}
+
+// Events asks for the caller's events behind a seq that wait, the oldest first. Each time
+// counts as one delivery.
+func (c *Client) Events(ctx context.Context, after int64, limit int) (tracker.Page[tracker.EventOut], error) {
+	return c.events(ctx, after, limit, 0)
+}
+
+// events is Events that waits so many seconds for the first one.
+func (c *Client) events(ctx context.Context, after int64, limit, wait int) (tracker.Page[tracker.EventOut], error) {
+	query := paged(tracker.Paging{Limit: limit}, "after", strconv.FormatInt(after, 10), "wait", strconv.Itoa(wait))
+	q := get("events").with(query)
+	q.longer = time.Duration(wait) * time.Second
+	return ask[tracker.Page[tracker.EventOut]](ctx, c, q)
+}
+
+// Ack takes events from the caller's queue.
+func (c *Client) Ack(ctx context.Context, ids ...string) error {
+	q := once(tracker.AckEvents{IDs: ids}, "events", "ack")
+	q.again = true
+	return tell(ctx, c, q)
+}
+
+// Heartbeat keeps the caller online, and says what it does.
+func (c *Client) Heartbeat(ctx context.Context, h tracker.Heartbeat) error {
+	q := once(tracker.Beat{Status: h.Status, CurrentTasks: h.CurrentTasks}, "members", "me", "heartbeat")
+	q.again = true
+	return tell(ctx, c, q)
 }

@@ -5,9 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/url"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"time"
 
@@ -130,7 +128,7 @@ func (s *Subscription) poll(ctx context.Context, end time.Time) error {
 			return nil
 		}
 		if time.Since(beat) >= tracker.HeartbeatEvery {
-			if err := s.c.heartbeat(ctx, s.state()); err != nil {
+			if err := s.c.Heartbeat(ctx, s.state()); err != nil {
 				return fatal(err)
 			}
 			beat = time.Now()
@@ -139,11 +137,11 @@ func (s *Subscription) poll(ctx context.Context, end time.Time) error {
 		if time.Since(all) >= pollAll {
 			after, wait, all = 0, 0, time.Now()
 		}
-		events, err := s.c.events(ctx, after, wait)
+		page, err := s.c.events(ctx, after, tracker.MaxPage, wait)
 		if err != nil {
 			return fatal(err)
 		}
-		if err := s.takeAll(ctx, events); err != nil {
+		if err := s.takeAll(ctx, page.Items); err != nil {
 			return fatal(err)
 		}
 	}
@@ -170,7 +168,7 @@ func (s *Subscription) takeAll(ctx context.Context, events []tracker.EventOut) e
 	if len(ids) == 0 {
 		return nil
 	}
-	return s.c.ack(ctx, ids)
+	return s.c.Ack(ctx, ids...)
 }
 
 // take has an event accepted, if it was not, and reports whether it is.
@@ -285,26 +283,4 @@ func (s *Subscription) answered(id string, a chatting) {
 		answer <- a // it has room for one
 		delete(s.waiting, id)
 	}
-}
-
-// events asks for those that wait.
-func (c *Client) events(ctx context.Context, after int64, wait int) ([]tracker.EventOut, error) {
-	q := get("events").with(url.Values{
-		"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(tracker.MaxPage)}, "wait": {strconv.Itoa(wait)},
-	})
-	q.longer = time.Duration(wait) * time.Second
-	page, err := ask[tracker.Page[tracker.EventOut]](ctx, c, q)
-	return page.Items, err
-}
-
-func (c *Client) ack(ctx context.Context, ids []string) error {
-	q := once(tracker.AckEvents{IDs: ids}, "events", "ack")
-	q.again = true
-	return tell(ctx, c, q)
-}
-
-func (c *Client) heartbeat(ctx context.Context, h tracker.Heartbeat) error {
-	q := once(tracker.Beat{Status: h.Status, CurrentTasks: h.CurrentTasks}, "members", "me", "heartbeat")
-	q.again = true
-	return tell(ctx, c, q)
 }

@@ -124,19 +124,31 @@ func (c *call) events() (any, error) {
 			return nil, err
 		}
 	}
-	all, err := c.service.Events(c.ctx(), after, limit)
+	return Deliver(c.ctx(), c.service, after, limit)
+}
+
+// Deliver returns the events of a queue as they are sent over REST: each counts as sent, and
+// none that is parked by that is among them.
+func Deliver(ctx context.Context, q tracker.Queue, after int64, limit int) (page tracker.Page[tracker.EventOut], err error) {
+	all, err := q.Events(ctx, after, limit)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	ids := make([]string, len(all))
 	for i, e := range all {
 		ids[i] = e.ID
 	}
-	parked, err := c.service.Sent(c.ctx(), ids)
+	parked, err := q.Sent(ctx, ids)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	return eventPage(unparked(all, parked), ""), nil
+}
+
+// ParkedPage returns the parked events of a member as they are sent over REST.
+func ParkedPage(ctx context.Context, q tracker.Queue, member string, p tracker.Paging) (tracker.Page[tracker.EventOut], error) {
+	page, err := q.Parked(ctx, member, p)
+	return eventPage(page.Items, page.NextCursor), err
 }
 
 func unparked(all []tracker.Event, parked []string) (out []tracker.Event) {

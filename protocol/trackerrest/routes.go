@@ -258,8 +258,7 @@ func queueRoutes() []Route {
 			Method: "GET", Path: "/members/{slug}/parked", Scope: tracker.TasksRead, Reason: forPeople, Summary: "list the events that an agent never accepted", name: "listParked",
 			query: paged(), answer: typeOf[tracker.Page[tracker.EventOut]](), do: func(c *call) (any, error) {
 				return c.paged(func(p tracker.Paging) (any, error) {
-					page, err := c.service.Parked(c.ctx(), c.at("slug"), p)
-					return eventPage(page.Items, page.NextCursor), err
+					return ParkedPage(c.ctx(), c.service, c.at("slug"), p)
 				})
 			},
 		},
