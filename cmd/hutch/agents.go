@@ -49,6 +49,8 @@ type agentConfig struct {
 	Leaving string
 	// AskFor is how long a question to a person may be answered.
 	AskFor time.Duration
+	// Tracker is how it takes part in a tracker.
+	Tracker agentTracker
 }
 
 // Histories that an agent may go by.
@@ -192,6 +194,9 @@ func (cfg *Config) checkAgent(a *agentConfig) (wrong []error) {
 		if key := strings.TrimPrefix(s.key, agentKey(a.Name, "")); has(key) && !a.Model.takes(key) {
 			refuse(key, "goes with another kind of model than %s", a.Model.Kind)
 		}
+	}
+	if err := checkSlug(a.Name); err != nil && a.Tracker.listens() {
+		wrong = append(wrong, hinted(cfg.inAgent(a, "tracker.tasks", err), "rename the agent, or write tracker: {tasks: none, chat: none}"))
 	}
 	if a.Cost > 0 && a.Model.PriceIn == 0 && a.Model.PriceCached == 0 && a.Model.PriceOut == 0 {
 		refuse("limits.cost", "there is no price: write what a million tokens cost below model")

@@ -17,7 +17,7 @@ import (
 // and what help says come from here.
 func agentSettings(name string) []setting {
 	f := agentField(name)
-	all := slices.Concat(f.words(), f.model(), f.limits(), f.threads())
+	all := slices.Concat(f.words(), f.model(), f.limits(), f.threads(), f.tracker())
 	for i := range all {
 		all[i].key = agentKey(name, all[i].key)
 	}
