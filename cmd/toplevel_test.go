@@ -14,7 +14,7 @@ var (
 	topLevel = []string{"cmd", "runtime", "host", "guests", "tools-wasm", "protocol", "go.mod", "go.sum", "Makefile", "README.md"}
 	besides  = []string{
 		"RATIONALE.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "CHANGELOG.md",
-		".golangci.yml", ".gitignore", ".npmrc", ".ci", "embed.go", "testdata", "bench", "docs", "deploy",
+		".golangci.yml", ".gitignore", ".npmrc", ".ci", "embed.go", "testdata", "bench", "docs", "deploy", "examples",
 	}
 )
 
