@@ -46,6 +46,9 @@ type Identity struct {
 	scopes []string
 }
 
+// Scopes returns the scopes that it has; the caller owns the slice.
+func (i Identity) Scopes() []string { return slices.Clone(i.scopes) }
+
 // Has reports whether it has a scope.
 func (i Identity) Has(scope string) bool { return slices.Contains(i.scopes, scope) }
 

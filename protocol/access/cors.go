@@ -9,9 +9,9 @@ import (
 // What a page of an allowed origin may send and read besides what every page may (Fetch,
 // 3.2). Tokens are no credentials as it means the word: a page sends them itself.
 const (
-	corsMethods = "GET, HEAD, POST, DELETE, OPTIONS"
-	corsHeaders = "Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
-	corsExposed = "Mcp-Protocol-Version, Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Request-Id"
+	corsMethods = "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
+	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id"
+	corsExposed = "ETag, Mcp-Protocol-Version, Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Request-Id"
 	corsMaxAge  = "600" // seconds
 	// paramHeaders begin the names of those that a tool's schema names.
 	paramHeaders = "mcp-param-"

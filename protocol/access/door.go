@@ -33,6 +33,9 @@ type Options struct {
 	URL string
 	// Public are the paths that need no token.
 	Public []string
+	// Later are the paths where a WebSocket may be opened whose first frame says who sent it,
+	// for [Knock]: until then nobody did.
+	Later []string
 	// Resources are the paths that there is metadata of: an MCP client looks for it.
 	Resources []string
 	// Refused is told why each request was refused, in one of few words; nil tells nobody.
@@ -113,24 +116,28 @@ func (d *Door) letIn(w http.ResponseWriter, r *http.Request, next http.Handler) 
 	if err == nil {
 		k, err = d.keys.find(text)
 	}
+	if errors.Is(err, errNone) && d.mayWait(r) {
+		d.wait(w, r, next)
+		return
+	}
 	if err != nil {
 		d.turnAway(w, r, err)
 		return
 	}
-	d.pass(w, r, next, Identity{Principal: k.Principal, Token: k.Name, scopes: k.Scopes}, k.Expires, k.gone)
+	d.pass(w, r, next, k.identity(), k.Expires, k.gone)
 }
 
 // pass lets a request in for as long as what lets it in is good: one without a token until
 // there is the first one, others until theirs is revoked or expires. Streams end with it.
 func (d *Door) pass(w http.ResponseWriter, r *http.Request, next http.Handler, who Identity, expires time.Time, good context.Context) {
-	ctx, end := context.WithCancel(With(r.Context(), who))
-	defer end()
+	ctx, end := context.WithCancelCause(With(r.Context(), who))
+	defer end(nil)
 	if !expires.IsZero() {
 		var due context.CancelFunc
-		ctx, due = context.WithDeadline(ctx, expires)
+		ctx, due = context.WithDeadlineCause(ctx, expires, ErrEnded)
 		defer due()
 	}
-	defer context.AfterFunc(good, end)()
+	defer context.AfterFunc(good, func() { end(ErrEnded) })()
 	next.ServeHTTP(w, r.WithContext(ctx))
 }
 

@@ -48,6 +48,11 @@ type key struct {
 	used *atomic.Int64 // when it last did, in milliseconds; 0 is never
 }
 
+// identity is who sends what comes with it.
+func (k key) identity() Identity {
+	return Identity{Principal: k.Principal, Token: k.Name, scopes: k.Scopes}
+}
+
 // OpenKeys reads what is kept. A nil clock is [time.Now].
 func OpenKeys(ctx context.Context, s Store, now func() time.Time) (*Keys, error) {
 	if now == nil {
