@@ -55,7 +55,6 @@ func newConn(h *Hub, r *http.Request, token string) *conn {
 		h: h, r: r, token: token, out: make(chan any, 16), acks: make(chan string, 2*window),
 		rings: make(chan struct{}), looked: make(chan int64, 1),
 	}
-	// Whoever serves the request may bound its time; a socket stays.
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	return c
 }
@@ -66,6 +65,16 @@ func (c *conn) end(code int, text string) {
 		c.code, c.text = code, text
 		c.cancel()
 	})
+}
+
+// lapse ends a connection whose request has ended: for a reason of its own, because what let
+// it in is good no more, and otherwise because whoever serves it stops.
+func (c *conn) lapse() {
+	if cause := context.Cause(c.r.Context()); errors.Is(cause, context.Canceled) {
+		c.end(websocket.CloseGoingAway, "the tracker stops")
+		return
+	}
+	c.end(tracker.CloseAuth, "the token is good no more")
 }
 
 // guard ends the connection where a panic would end the program.
@@ -80,6 +89,7 @@ func (c *conn) guard() {
 func (c *conn) serve() {
 	defer c.cancel()
 	defer func() { _ = c.ws.Close() }()
+	defer context.AfterFunc(c.r.Context(), c.lapse)()
 	// Nobody but the writer writes.
 	c.ws.SetCloseHandler(func(int, string) error { return nil })
 	last, ok := c.admit()
@@ -182,9 +192,7 @@ func (c *conn) reject(err error) bool {
 // connect takes the place of the agent's connection before.
 func (c *conn) connect(auth tracker.Auth) (last int64, ok bool) {
 	var err error
-	if c.token != "" {
-		c.service, err = c.h.open(c.r, c.token)
-	}
+	c.service, err = c.h.open(c.r, c.token)
 	if err == nil && c.service == nil {
 		err = tracker.Errorf(tracker.CodeUnauthorized, "nobody has this token")
 	}

@@ -68,7 +68,9 @@ func (o Options) filled() Options {
 }
 
 // Open returns the board for whoever has a token, or nil if that is nobody. The request is
-// the one that the connection began with.
+// the one that the connection began with: who sent it may be known without a token, which is
+// empty then. The connection ends with the context of the request. If that has a cause
+// besides [context.Canceled], the agent is told not to come back.
 type Open func(r *http.Request, token string) (tracker.Service, error)
 
 // Hub is the tracker's end of all sockets, an [http.Handler].
