@@ -278,8 +278,7 @@ func refusal(answer *http.Response) error {
 	if json.Unmarshal(raw, &body) != nil || body.Error == nil || body.Error.Code == "" {
 		body.Error = tracker.Errorf(tracker.CodeOfStatus(answer.StatusCode), "the tracker answered %d", answer.StatusCode)
 	}
-	switch answer.StatusCode {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	if passes(answer.StatusCode) {
 		return &failure{err: body.Error, wait: retryAfter(answer.Header.Get("Retry-After"))}
 	}
 	return body.Error
