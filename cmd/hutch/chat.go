@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func runChat(c *cli.Context, p program) (err error) {
 	}
 	cfg, err := loadJoined(c, p)
 	if err == nil {
-		err = tellAny(cfg.checkTelemetry(p.env), configFile(c, p))
+		err = tellAny(slices.Concat(cfg.checkTelemetry(p.env), cfg.checkTracker(p.env)), configFile(c, p))
 	}
 	if err != nil {
 		return err

@@ -51,6 +51,8 @@ type Config struct {
 	Secrets secretFiles
 	// Store says where what lasts is kept.
 	Store storeConfig
+	// Tracker says which tracker there is.
+	Tracker trackerConfig
 	// Telemetry says where traces and figures go.
 	Telemetry telemetryConfig
 	// Agents are those that answer people, the default one first: at least one.
@@ -274,6 +276,7 @@ func (cfg *Config) finish(env func(string) string) (wrong []error) {
 		{keyAgeFile, st.ageSecrets(), &cfg.Secrets.AgeFile},
 		{keyIdentity, "", &cfg.Secrets.AgeIdentity},
 		{keyStorePassword, "", &cfg.Store.PasswordFile},
+		{keyTrackerToken, "", &cfg.Tracker.TokenFile},
 		{keyCert, "", &cfg.TLS.Cert},
 		{keyKey, "", &cfg.TLS.Key},
 	} {

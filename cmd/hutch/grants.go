@@ -135,5 +135,6 @@ func (a *App) newDoor(web fetch.Options) (door, *fetch.Client) {
 		a.borrowed = &borrower{cfg: a.cfg, log: a.log}
 		o.KV = a.borrowed
 	}
+	o.Tracker = a.trackerDoor()
 	return door{book: a.book, gate: gate.New(o), logs: a.logs}, client
 }

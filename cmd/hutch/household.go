@@ -141,6 +141,10 @@ func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)
 	r.Post(valuesPath, a.lendValues)
+	r.Post(trackerLoanPath, a.lendTracker)
+	if a.tracker != nil {
+		r.Mount(trackerPath, a.tracker.local())
+	}
 	r.Get(keptPath, a.tellKept)
 	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -36,6 +37,7 @@ type faces struct {
 	door    *access.Door
 	mcp     http.Handler
 	agents  http.Handler
+	tracker *embedded // nil if there is none here
 	metrics http.Handler
 	// ready returns nil, or why the program cannot serve yet.
 	ready func() error
@@ -61,6 +63,10 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 	for _, path := range aguiPaths {
 		served.Handle(path, f.agents)
 	}
+	if f.tracker != nil {
+		served.Mount(trackerPath, f.tracker.rest)
+		r.Method(http.MethodGet, socketPath, f.tracker.hub) // it lasts, so nobody is told when it has been answered
+	}
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Server", serverName)
 		probed(w, http.StatusOK, "ok")
@@ -81,7 +87,7 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		r.Get(path, f.door.Metadata)
 	}
 	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, "not_found", "no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics")
+		refuse(w, http.StatusNotFound, "not_found", "no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /api/v1, /ws, /healthz, /readyz and /metrics")
 	})
 	r.MethodNotAllowed(func(w http.ResponseWriter, q *http.Request) {
 		allowed := strings.Join(methodsAt(r, q.URL), ", ")
@@ -185,6 +191,15 @@ func (w *statusWriter) WriteHeader(code int) {
 // Unwrap lets http.ResponseController reach the connection, and with it Flush
 // and the deadlines.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Hijack hands the connection over to a handler that answers by itself.
+func (w *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rest, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		w.code = http.StatusSwitchingProtocols
+	}
+	return conn, rest, err
+}
 
 // Flush makes the wrapper an http.Flusher for handlers that ask by type.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }

@@ -91,7 +91,7 @@ func (a *App) door(addr net.Addr) *access.Door {
 	}
 	return access.NewDoor(a.keys, access.Options{
 		Closed: !isLoopback(addr) || a.cfg.exposed() != "", Hosts: hosts, Origins: a.cfg.Origins, URL: a.cfg.URL,
-		Public: []string{"/healthz", "/readyz"}, Resources: []string{"/mcp"},
+		Public: []string{"/healthz", "/readyz"}, Later: []string{socketPath}, Resources: []string{"/mcp"},
 		Refused: func(why string) { a.metrics.turnedAway.WithLabelValues(why).Inc() }, Logger: a.log,
 	})
 }

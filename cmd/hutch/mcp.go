@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -39,7 +40,7 @@ func runMCP(c *cli.Context, p program, say *voice) error {
 	if err != nil {
 		return err
 	}
-	if err := tellAny(cfg.checkTelemetry(p.env), configFile(c, p)); err != nil {
+	if err := tellAny(slices.Concat(cfg.checkTelemetry(p.env), cfg.checkTracker(p.env)), configFile(c, p)); err != nil {
 		return err
 	}
 	log, err := newLogger(c, say)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 )
@@ -37,7 +38,8 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := tellAny(append(cfg.checkModels(p.env), cfg.checkTelemetry(p.env)...), configFile(c, p)); err != nil {
+	wrong := slices.Concat(cfg.checkModels(p.env), cfg.checkTelemetry(p.env), cfg.checkTracker(p.env))
+	if err := tellAny(wrong, configFile(c, p)); err != nil {
 		return err
 	}
 	log, err := newLogger(c, say)

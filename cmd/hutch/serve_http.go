@@ -32,7 +32,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	face, people, info := mcp.New(a.waiting(), a.mcpOptions()), a.newAGUI(), o.Info()
 	info.Addr, info.TLS = l.Addr().String(), a.certificate != nil
 	srv := newServer(base, newHandler(a.cfg, faces{
-		door: a.door(l.Addr()), mcp: face.Handler(), agents: people.web(), metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request, telemetry: a.telemetry,
+		door: a.door(l.Addr()), mcp: face.Handler(), agents: people.web(), tracker: a.tracker, metrics: a.metrics.handler(), ready: a.Ready, counted: a.metrics.request, telemetry: a.telemetry,
 	}, a.log), a.log)
 	served := launch(func() error { return a.answer(srv, capped(l, a.cfg.Limits.Connections, a.metrics.refused.Inc)) })
 	watching, stopWatching := context.WithCancel(ctx)
@@ -96,7 +96,8 @@ func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server,
 	defer cancel()
 	closed := launch(func() error { return srv.Shutdown(ctx) })
 	ran := launch(func() error { return people.shutdown(ctx) })
-	err := errors.Join(face.Shutdown(ctx), <-ran)
+	left := launch(func() error { return a.tracker.Close(ctx) })
+	err := errors.Join(face.Shutdown(ctx), <-ran, <-left)
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.log.Warn("calls were cut off", "after", grace)
 		err = nil

@@ -112,6 +112,7 @@ func settings() []setting {
 	all = append(all, storeSettings()...)
 	all = append(all, telemetrySettings()...)
 	all = append(all, engineSettings()...)
+	all = append(all, trackerSettings()...)
 	for _, key := range limitKeys {
 		s := setting{key: keyLimits + key.name, env: envLimit + strings.ToUpper(key.name), fallback: key.fallback, allowed: key.allowed, example: key.fallback,
 			means: key.means, set: func(cfg *Config, values []string) error { return key.set(&cfg.Limits, values[0]) }}

@@ -49,9 +49,11 @@ type App struct {
 	logs    *guestlog.Log
 	pins    *pins
 	client  *fetch.Client
-	db      *store.DB    // nil in a process that does not own the state directory
-	keys    *access.Keys // nil there too
-	engine  *engine      // nil there too
+	db      *store.DB      // nil in a process that does not own the state directory
+	keys    *access.Keys   // nil there too
+	engine  *engine        // nil there too
+	tracker *embedded      // nil there too, and where another is configured
+	remote  *remoteTracker // that one, else nil
 	// telemetry is told what happens; nil is off.
 	telemetry *telemetry.T
 	// certificate is what serve shows; nil if it shows none.
@@ -91,6 +93,9 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	}()
 	if err := a.openGrants(st, p, set, owned); err != nil {
 		return nil, err
+	}
+	if err := a.openTracker(context.Background(), p); err != nil { // opening bounds itself
+		return nil, fmt.Errorf("tracker: %w", err)
 	}
 	if owned { // others are done before much could be told
 		if a.telemetry, err = cfg.Telemetry.open(p, a.vault, a.log); err != nil {
@@ -196,6 +201,11 @@ func unjailed(err error) error {
 // look waits a moment for files that are being written, so that what was put
 // there just before the start is in the first answer.
 func (a *App) Run(ctx context.Context) {
+	var chores sync.WaitGroup
+	defer chores.Wait()
+	if a.tracker != nil {
+		chores.Go(func() { a.guarded(func() { _ = a.tracker.Run(ctx) }) }) // it ends with ctx alone
+	}
 	found := a.watcher.Scan(ctx)
 	<-a.offer(ctx, found)
 	if ctx.Err() != nil {
@@ -204,8 +214,6 @@ func (a *App) Run(ctx context.Context) {
 	a.logged = a.modules.Modules() // what was there from the start is summed up
 	a.warnOfAbsent(a.logged)
 	close(a.ready)
-	var chores sync.WaitGroup
-	defer chores.Wait()
 	chores.Go(func() { a.every(ctx, tidyEvery, a.prune) })
 	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx); a.note(ctx) }) })
 	chores.Go(func() { a.every(ctx, refreshEvery, func() { a.modules.Refresh(ctx) }) })
@@ -326,6 +334,14 @@ func (a *App) Ready() error {
 func (a *App) Close() (err error) {
 	if a.engine != nil { // its runs call modules, and are kept in the store
 		err = a.engine.Close()
+	}
+	if a.tracker != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		err = errors.Join(err, a.tracker.Close(ctx))
+	}
+	if a.remote != nil {
+		a.remote.client.Close()
 	}
 	if a.modules != nil {
 		err = errors.Join(err, a.modules.Close())
