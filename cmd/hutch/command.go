@@ -33,7 +33,7 @@ examples:
 ` + exitCodeHelp,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which version this is"}},
 		Commands: []*cli.Command{
-			serveCommand(p), mcpCommand(p), chatCommand(p), toolsCommand(p),
+			serveCommand(p), mcpCommand(p), chatCommand(p), toolsCommand(p), trackerCommand(p),
 			secretsCommand(p), tokensCommand(p), newCommand(p), buildCommand(p), testCommand(p), benchCommand(p),
 			runToolCommand(p), configCommand(p), doctorCommand(p), versionCommand(p),
 		},
@@ -65,8 +65,13 @@ func prepare(commands []*cli.Command) {
 		cmd.HideHelp = true
 		cmd.OnUsageError = onUsageError
 		if len(cmd.Subcommands) > 0 {
-			subcommands := cmd.Subcommands
-			cmd.Action = func(c *cli.Context) error { return unknownCommand(c, subcommands) }
+			subcommands, own := cmd.Subcommands, cmd.Action
+			cmd.Action = func(c *cli.Context) error {
+				if own != nil && !c.Args().Present() {
+					return own(c)
+				}
+				return unknownCommand(c, subcommands)
+			}
 			prepare(subcommands)
 		}
 	}

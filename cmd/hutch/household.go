@@ -73,6 +73,9 @@ func (cfg Config) agrees(other owner.Info) error {
 		return hinted(fmt.Errorf("state %s: %v uses it, of version %s, this one is %s", quoted(cfg.State), other, oneLine(other.Version), own),
 			"stop that process, or use another state folder with --%s DIR", flagState)
 	}
+	if other.Kind == ownerTracker {
+		return nil // it has none to be the same
+	}
 	if !slices.Equal(other.Tools, cfg.realTools()) {
 		return hinted(fmt.Errorf("state %s: %v uses it for the tools in %s", quoted(cfg.State), other, oneLine(strings.Join(other.Tools, ", "))),
 			"use those tools, or another state folder with --%s DIR", flagState)
@@ -102,7 +105,7 @@ func (cfg Config) takeOver(ctx context.Context) (*owner.Owner, error) {
 // askToLeave asks an owner to give its place up. One that only does so for a
 // client of its own will; a server will not.
 func (cfg Config) askToLeave(ctx context.Context, c *owner.Client) error {
-	if c.Owner.Kind == ownerServe {
+	if c.Owner.Kind == ownerServe || c.Owner.Kind == ownerTracker {
 		return hinted(fmt.Errorf("state %s: %v uses it%s", quoted(cfg.State), c.Owner, prefixed(", and serves ", cfg.servedBy(ctx))),
 			"stop it, or use another folder with --%s DIR", flagState)
 	}
@@ -125,6 +128,9 @@ func (cfg Config) servedBy(ctx context.Context) string {
 	if err := askOwner(ctx, state{cfg.State}, aboutPath, &info); err != nil || info.Addr == "" {
 		return ""
 	}
+	if info.Kind == ownerTracker {
+		return schemeOf(info.TLS) + info.Addr
+	}
 	return schemeOf(info.TLS) + info.Addr + "/mcp"
 }
 
@@ -138,20 +144,12 @@ func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
 	r.Mount(agentsPath, traced(a.telemetry)(people.local()))
+	a.routeStore(r)
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)
-	r.Post(valuesPath, a.lendValues)
-	r.Post(trackerLoanPath, a.lendTracker)
-	if a.tracker != nil {
-		r.Mount(trackerPath, a.tracker.local())
-	}
-	r.Get(keptPath, a.tellKept)
 	r.Get(decisionsPath, a.tellHistory)
 	r.Post(decisionsPath, a.takeDecision)
 	r.Get(secretsPath, a.tellSecrets)
-	r.Get(tokensPath, a.tellTokens)
-	r.Post(tokensPath, a.takeToken)
-	r.Post(revokedPath, a.takeRevocation)
 	r.Post(stdioPath, func(w http.ResponseWriter, r *http.Request) {
 		if face.Stopping() {
 			plain(w, http.StatusServiceUnavailable, info.String()+" is about to end")
@@ -282,6 +280,10 @@ func (t *tenant) find(ctx context.Context, use func(*owner.Client) error) (*hous
 		}
 		if err := t.cfg.agrees(c.Owner); err != nil {
 			return nil, err
+		}
+		if c.Owner.Kind == ownerTracker {
+			return nil, hinted(fmt.Errorf("state %s: %v uses it, and runs no tools", quoted(t.cfg.State), c.Owner),
+				"use another state folder with --%s DIR, and its tracker with %s", flagState, keyTrackerURL)
 		}
 		if err := use(c); !errors.Is(err, owner.ErrGone) {
 			return nil, err

@@ -47,17 +47,9 @@ type faces struct {
 	telemetry *telemetry.T
 }
 
-// newHandler builds the routes of the one listener. Order matters: what comes
-// first sees every request, those that are refused included.
+// newHandler builds the routes of the one listener.
 func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
-	r := chi.NewRouter()
-	r.Use(
-		identified,
-		func(next http.Handler) http.Handler { return counted(next, f.counted) },
-		func(next http.Handler) http.Handler { return recovered(next, log) },
-		func(next http.Handler) http.Handler { return boundedBody(next, cfg.Limits.Body) },
-		f.door.Wrap,
-	)
+	r := newRoutes(cfg, f, log)
 	served := r.With(traced(f.telemetry))
 	served.Handle("/mcp", f.mcp)
 	for _, path := range aguiPaths {
@@ -67,6 +59,23 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 		served.Mount(trackerPath, f.tracker.rest)
 		r.Method(http.MethodGet, socketPath, f.tracker.hub) // it lasts, so nobody is told when it has been answered
 	}
+	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, "not_found", "no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /api/v1, /ws, /healthz, /readyz and /metrics")
+	})
+	return r
+}
+
+// newRoutes builds the routes that every listener has. Order matters: what comes
+// first sees every request, those that are refused included.
+func newRoutes(cfg Config, f faces, log *slog.Logger) *chi.Mux {
+	r := chi.NewRouter()
+	r.Use(
+		identified,
+		func(next http.Handler) http.Handler { return counted(next, f.counted) },
+		func(next http.Handler) http.Handler { return recovered(next, log) },
+		func(next http.Handler) http.Handler { return boundedBody(next, cfg.Limits.Body) },
+		f.door.Wrap,
+	)
 	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Server", serverName)
 		probed(w, http.StatusOK, "ok")
@@ -86,9 +95,6 @@ func newHandler(cfg Config, f faces, log *slog.Logger) http.Handler {
 	for _, path := range f.door.MetadataPaths() {
 		r.Get(path, f.door.Metadata)
 	}
-	r.NotFound(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, "not_found", "no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /api/v1, /ws, /healthz, /readyz and /metrics")
-	})
 	r.MethodNotAllowed(func(w http.ResponseWriter, q *http.Request) {
 		allowed := strings.Join(methodsAt(r, q.URL), ", ")
 		w.Header().Set("Allow", allowed)

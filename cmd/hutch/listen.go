@@ -84,16 +84,18 @@ func isLoopback(addr net.Addr) bool {
 }
 
 // door is what stands before everything that is served at an address.
-func (a *App) door(addr net.Addr) *access.Door {
+func (a *App) door(addr net.Addr) *access.Door { return access.NewDoor(a.keys, a.doorOptions(addr)) }
+
+func (a *App) doorOptions(addr net.Addr) access.Options {
 	hosts := a.cfg.Hosts
 	if host, _, err := net.SplitHostPort(a.cfg.Addr); err == nil {
 		hosts = append([]string{host}, hosts...)
 	}
-	return access.NewDoor(a.keys, access.Options{
+	return access.Options{
 		Closed: !isLoopback(addr) || a.cfg.exposed() != "", Hosts: hosts, Origins: a.cfg.Origins, URL: a.cfg.URL,
 		Public: []string{"/healthz", "/readyz"}, Later: []string{socketPath}, Resources: []string{"/mcp"},
 		Refused: func(why string) { a.metrics.turnedAway.WithLabelValues(why).Inc() }, Logger: a.log,
-	})
+	}
 }
 
 func schemeOf(tls bool) string {
@@ -110,3 +112,6 @@ func (a *App) base(addr net.Addr) string {
 	}
 	return schemeOf(a.certificate != nil) + addr.String()
 }
+
+// socketURL is where the tracker's socket is, at a base.
+func socketURL(base string) string { return "ws" + strings.TrimPrefix(base, "http") + socketPath }

@@ -61,6 +61,9 @@ func askOwner(ctx context.Context, st state, path string, into any) (err error) 
 		return owner.ErrGone // it is leaving
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode == http.StatusNotFound && c.Owner.Kind == ownerTracker {
+		return hinted(fmt.Errorf("state %s: %v uses it, and runs no tools", quoted(st.dir), c.Owner), "use another state folder with --%s DIR", flagState)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%v does not tell what is in the state folder: %s", c.Owner, resp.Status)
 	}

@@ -196,5 +196,8 @@ func reasonOf(name string, err error) string {
 // watch adds the figures that are read off a when somebody asks.
 func (m *metrics) watch(a *App) {
 	m.registry.MustRegister(newAppCollector(a))
+	if a.tracker != nil {
+		m.registry.MustRegister(newTrackerCollector(a.tracker.hub))
+	}
 	a.modules.Subscribe(m.reloads.Inc)
 }

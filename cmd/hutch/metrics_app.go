@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/hutch-run/hutch/protocol/tool"
+	"github.com/hutch-run/hutch/protocol/trackerhub"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -73,4 +74,37 @@ func (a *App) byStatus() map[tool.Status]int {
 		n[m.Status]++
 	}
 	return n
+}
+
+// trackerCollector reads figures off the socket of a tracker.
+type trackerCollector struct {
+	hub                            *trackerhub.Hub
+	connected, parked, slow, alien *prometheus.Desc
+}
+
+func newTrackerCollector(hub *trackerhub.Hub) *trackerCollector {
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, nil, nil) }
+	return &trackerCollector{
+		hub:       hub,
+		connected: desc("hutch_tracker_sockets", "Agents connected to the tracker, those included that have not said yet who they are."),
+		parked:    desc("hutch_tracker_events_parked_total", "Events that were given up because no agent acknowledged them."),
+		slow:      desc("hutch_tracker_sockets_slow_total", "Connections to the tracker that were ended because nobody read."),
+		alien:     desc("hutch_tracker_frames_unknown_total", "Frames that agents sent of a type that there is none of."),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *trackerCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.connected, c.parked, c.slow, c.alien} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *trackerCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.hub.Stats()
+	ch <- prometheus.MustNewConstMetric(c.connected, prometheus.GaugeValue, float64(s.Connections))
+	ch <- prometheus.MustNewConstMetric(c.parked, prometheus.CounterValue, float64(s.Parked))
+	ch <- prometheus.MustNewConstMetric(c.slow, prometheus.CounterValue, float64(s.Slow))
+	ch <- prometheus.MustNewConstMetric(c.alien, prometheus.CounterValue, float64(s.Unknown))
 }
