@@ -82,7 +82,7 @@ var packages = map[string][]string{
 	"runtime/history":  {"protocol/chat"},
 	"runtime/tail":     {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
-	"runtime/router":   {"runtime/mailbox", "runtime/session", "protocol/chat", "protocol/event"},
+	"runtime/router":   {"protocol/tracker"},
 	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
 	"runtime/board":    {"protocol/tracker"},
 

@@ -1,0 +1,124 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
+)
+
+// What is to be done for an item, as its task is now.
+const (
+	run  = iota
+	wait // until the task changes
+	drop // it has no turn
+	over // it had one, and the task is ready
+)
+
+// A verdict is one of these, with its reason.
+type verdict struct {
+	what int
+	why  string
+}
+
+func (v verdict) state() State {
+	if v.what == over {
+		return Done
+	}
+	return Dropped
+}
+
+// look asks the tracker for the task of an item, and finds out what is to be done for it.
+func (r *Router) look(ctx context.Context, i Item) (tracker.TaskOut, verdict, error) {
+	t, err := r.o.Tracker.GetTask(ctx, i.Task)
+	if why, gone := refused(err); gone {
+		return t, verdict{drop, why}, nil
+	}
+	if err != nil {
+		return t, verdict{}, err
+	}
+	if v := judge(i, t, r.o.Agent); v.what != run {
+		return t, v, nil
+	}
+	if v, err := r.covered(ctx, i, t); err != nil || v.what != run {
+		return t, v, err
+	}
+	if holderOf(t) == r.o.Agent {
+		return t, verdict{what: run}, nil
+	}
+	return r.take(ctx, i)
+}
+
+// refused reports whether the tracker's error is about the task and will be the same the
+// next time, and what it says.
+func refused(err error) (why string, is bool) {
+	var e *tracker.Error
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	switch s := e.Status(); {
+	case s >= 500, s == 401, s == 408, s == 429:
+		return "", false
+	}
+	return "the tracker says: " + e.Message, true
+}
+
+// judge says what is to be done for an item whose task is as given.
+func judge(i Item, t tracker.TaskOut, agent string) verdict {
+	holder := holderOf(t)
+	switch {
+	case holder != "" && holder != agent:
+		return verdict{drop, "the task is " + holder + "'s"}
+	case holder == "" && !i.Take:
+		return verdict{drop, "the task is nobody's"}
+	case t.Status == tracker.Backlog:
+		return verdict{wait, "the task is in the backlog: it begins when it is moved to todo"}
+	case t.Status != tracker.Todo && t.Status != tracker.InProgress:
+		if i.Attempt > 0 {
+			return verdict{over, fmt.Sprintf("the task is %s", t.Status)}
+		}
+		return verdict{drop, fmt.Sprintf("the task is %s", t.Status)}
+	case t.Blocked:
+		return verdict{wait, "the task waits for " + strings.Join(t.BlockedBy, ", ")}
+	}
+	return verdict{what: run}
+}
+
+// covered finds an item whose turn has seen all that this one is about: the task as it is
+// known here, or a list of tasks that is younger than the event.
+func (r *Router) covered(ctx context.Context, i Item, t tracker.TaskOut) (verdict, error) {
+	if i.Attempt > 0 || i.Take {
+		return verdict{what: run}, nil
+	}
+	before, err := r.o.Store.Items(ctx, Query{Agent: r.o.Agent, Task: i.Task, States: []State{Done, Failed}, Latest: true, Limit: 1})
+	if err != nil || len(before) == 0 {
+		return verdict{}, err
+	}
+	b := before[0]
+	if i.Version > 0 && b.Version >= i.Version || b.Kind == KindFound && i.Seq > 0 && b.Seq >= i.Seq {
+		return verdict{drop, "the turn for another item of the task served it: " + b.ID}, nil
+	}
+	return verdict{what: run}, nil
+}
+
+// take takes the task of an item that is nobody's.
+func (r *Router) take(ctx context.Context, i Item) (tracker.TaskOut, verdict, error) {
+	t, err := r.o.Tracker.TakeTask(ctx, i.Task, tracker.TakeTask{IdempotencyKey: runID(i.ID, i.Attempt+1)})
+	if why, gone := refused(err); gone {
+		return t, verdict{drop, why}, nil
+	}
+	return t, verdict{what: run}, err
+}
+
+// holderOf is the slug of whose the task is, or "".
+func holderOf(t tracker.TaskOut) string {
+	switch {
+	case t.AssigneeSlug != nil:
+		return *t.AssigneeSlug
+	case t.Assignee != nil:
+		return t.Assignee.Slug
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+// Package routertest has what every store of an inbox must do, and one in memory.
+package routertest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hutch-run/hutch/runtime/router"
+)
+
+// Memory is a store in memory. Its zero value is empty.
+type Memory struct {
+	// Fail, if not nil, is asked before each change; what it returns fails it.
+	Fail func() error
+
+	mu    sync.Mutex
+	items map[string]router.Item
+	last  int64
+}
+
+var _ router.Store = (*Memory)(nil)
+
+// change runs fn on all items, which replace those there are if it returns nil.
+func (m *Memory) change(ctx context.Context, fn func(map[string]router.Item) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if m.Fail != nil {
+		if err := m.Fail(); err != nil {
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.items == nil {
+		m.items = map[string]router.Item{}
+	}
+	return fn(m.items)
+}
+
+// AddItems implements [router.Store], as the methods below do.
+func (m *Memory) AddItems(ctx context.Context, items []router.Item) (added []router.Item, err error) {
+	err = m.change(ctx, func(all map[string]router.Item) error {
+		for _, i := range items {
+			if _, ok := all[i.ID]; ok {
+				continue
+			}
+			m.last++
+			i.Number, i.Revision = m.last, 1
+			all[i.ID] = clone(i)
+			added = append(added, clone(i))
+		}
+		return nil
+	})
+	return added, err
+}
+
+// SetItems replaces items.
+func (m *Memory) SetItems(ctx context.Context, items []router.Item) (set []router.Item, err error) {
+	err = m.change(ctx, func(all map[string]router.Item) error {
+		for _, i := range items {
+			switch was, ok := all[i.ID]; {
+			case !ok:
+				return router.ErrNotFound
+			case was.Revision != i.Revision:
+				return router.ErrChanged
+			}
+		}
+		for _, i := range items {
+			was := all[i.ID]
+			i.Agent, i.Event, i.Number, i.Created = was.Agent, was.Event, was.Number, was.Created
+			i.Revision++
+			all[i.ID] = clone(i)
+			set = append(set, clone(i))
+		}
+		return nil
+	})
+	return set, err
+}
+
+// Items finds items.
+func (m *Memory) Items(ctx context.Context, q router.Query) (found []router.Item, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range m.items {
+		if fits(i, q) {
+			found = append(found, clone(i))
+		}
+	}
+	slices.SortFunc(found, func(a, b router.Item) int {
+		if q.Latest {
+			a, b = b, a
+		}
+		return cmp.Compare(a.Number, b.Number)
+	})
+	if q.Limit > 0 && len(found) > q.Limit {
+		found = found[:q.Limit]
+	}
+	return found, nil
+}
+
+func fits(i router.Item, q router.Query) bool {
+	return i.Agent == q.Agent && i.Number > q.After && (q.IDs == nil || slices.Contains(q.IDs, i.ID)) &&
+		(q.States == nil || slices.Contains(q.States, i.State)) && (!q.Open || i.Open()) && (q.Task == "" || i.Task == q.Task)
+}
+
+// PruneItems removes items.
+func (m *Memory) PruneItems(ctx context.Context, agent string, before time.Time, keep, most int) (n int, err error) {
+	all, err := m.Items(ctx, router.Query{Agent: agent, Latest: true})
+	if err != nil {
+		return 0, err
+	}
+	all = slices.DeleteFunc(all, router.Item.Open)
+	err = m.change(ctx, func(items map[string]router.Item) error {
+		for at, i := range slices.Backward(all) {
+			if n < most && (at >= keep || i.Changed.Before(before)) {
+				delete(items, i.ID)
+				n++
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+func clone(i router.Item) router.Item {
+	i.Data = slices.Clone(i.Data)
+	return i
+}
