@@ -238,7 +238,7 @@ func TestDamagedLog(t *testing.T) {
 
 // A database at its limit refuses what would grow it, says so, and goes on.
 func TestFull(t *testing.T) {
-	db := openNew(t, store.Options{MaxBytes: 384 << 10})
+	db := openNew(t, store.Options{MaxBytes: 1 << 20})
 	var full error
 	kept := 0
 	for full == nil {
@@ -246,7 +246,7 @@ func TestFull(t *testing.T) {
 		if full == nil {
 			kept++
 		}
-		if kept > 96 {
+		if kept > 256 {
 			t.Fatal("it has no limit")
 		}
 	}
