@@ -99,7 +99,7 @@ func everyBoardQuestion(r boardReader, now time.Time) error {
 	for _, q := range []board.AttachmentQuery{{}, {ID: "x"}, {Task: "x"}, {Project: "x"}, {Messages: []string{"x"}}} {
 		note(r.Attachments(q))
 	}
-	for _, q := range []board.DeliveryQuery{{Member: "a"}, {Member: "a", Any: true}, {Any: true}, {Any: true, Older: now}, {Member: "a", IDs: []string{"e"}}} {
+	for _, q := range []board.DeliveryQuery{{Member: "a"}, {Member: "a", Any: true}, {Any: true}, {Any: true, Older: now}, {Member: "a", IDs: []string{"e"}}, {IDs: []string{"e"}}} {
 		note(r.Deliveries(q))
 	}
 	return errors.Join(all...)
@@ -157,6 +157,17 @@ func TestListsOfTasksReadTheirIndex(t *testing.T) {
 		if want := "USING INDEX board_task_" + strings.TrimSpace(name); !strings.Contains(plan[0], want) {
 			t.Errorf("%s: %q", want, plan)
 		}
+	}
+}
+
+// An event of many queues is found in one of them without a look at the others.
+func TestAnEventIsFoundInItsQueue(t *testing.T) {
+	db := openTest(t, filepath.Join(t.TempDir(), "hutch.db"))
+	defer func() { _ = db.Close() }()
+	db.stop()
+	const want = "USING INDEX board_delivery_event (event=? AND member=?"
+	if plan := threadPlan(t, db.committer.s, deliveriesOne); !strings.Contains(strings.Join(plan, "\n"), want) {
+		t.Errorf("%q, want %s", plan, want)
 	}
 }
 

@@ -89,14 +89,15 @@ func (r boardReader) Queues(members []string) (map[string]board.Queue, error) {
 // The texts of [boardReader.Deliveries]. The first parameter says which: 0 those that are
 // not parked, 1 those that are, 2 any.
 const (
-	deliveriesFrom = `select d.member, d.number, d.tries, d.parked, e.id, e.name, e.at, e.data
-		from board_delivery d cross join board_event e where e.id = d.event `
-	deliveriesFit = ` and (cast($1 as bigint) = 2 or d.parked = $1) and d.number > $2 and d.number <= $3 and (cast($4 as bigint) = 0 or d.at < $4)`
-	deliveriesOf  = deliveriesFrom + deliveriesFit + ` and d.member = $5 and d.parked = $1 order by d.number limit $6`
-	deliveriesAny = deliveriesFrom + deliveriesFit + ` and d.member = $5 order by d.number limit $6`
-	deliveriesAll = deliveriesFrom + deliveriesFit + ` order by d.member, d.number limit $5`
-	deliveriesIn  = deliveriesFrom + deliveriesFit + ` and ($5 = '' or d.member = $5)
-		and d.event in ($6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+	deliveriesWhat = `select d.member, d.number, d.tries, d.parked, e.id, e.name, e.at, e.data `
+	deliveriesFrom = deliveriesWhat + `from board_delivery d cross join board_event e where e.id = d.event `
+	deliveriesFit  = ` and (cast($1 as bigint) = 2 or d.parked = $1) and d.number > $2 and d.number <= $3 and (cast($4 as bigint) = 0 or d.at < $4)`
+	deliveriesOf   = deliveriesFrom + deliveriesFit + ` and d.member = $5 and d.parked = $1 order by d.number limit $6`
+	deliveriesAny  = deliveriesFrom + deliveriesFit + ` and d.member = $5 order by d.number limit $6`
+	deliveriesAll  = deliveriesFrom + deliveriesFit + ` order by d.member, d.number limit $5`
+	deliveriesIn   = deliveriesWhat + `from board_event e cross join board_delivery d where d.event = e.id ` + deliveriesFit +
+		` and e.id in ($5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+	deliveriesOne = deliveriesIn + ` and d.member = $21`
 )
 
 func (r boardReader) Deliveries(q board.DeliveryQuery) (all []board.Delivery, err error) {
@@ -117,7 +118,11 @@ func (r boardReader) Deliveries(q board.DeliveryQuery) (all []board.Delivery, er
 	switch {
 	case q.IDs != nil:
 		err = inAsked(q.IDs, func(chunk args) error {
-			some, err := r.deliveries(deliveriesIn, append(append(slices.Clone(a), q.Member), chunk...))
+			query, a := deliveriesIn, append(slices.Clone(a), chunk...)
+			if q.Member != "" { // an event may be in as many queues as there are members
+				query, a = deliveriesOne, append(a, q.Member)
+			}
+			some, err := r.deliveries(query, a)
 			all = append(all, some...)
 			return err
 		})

@@ -441,6 +441,7 @@ func queues(t *testing.T, s board.Store) {
 		"parked":     {board.DeliveryQuery{Member: "a", Parked: true}, []string{"a1"}},
 		"any":        {board.DeliveryQuery{Any: true}, []string{"a1", "a2", "b1"}},
 		"ids":        {board.DeliveryQuery{Member: "a", IDs: []string{id(70), id(99)}, Any: true}, []string{"a1"}},
+		"ids of all": {board.DeliveryQuery{IDs: []string{id(70), id(99)}, Any: true}, []string{"a1", "b1"}},
 		"no ids":     {board.DeliveryQuery{Member: "a", IDs: []string{}, Any: true}, nil},
 		"after":      {board.DeliveryQuery{Member: "a", After: 1, Any: true}, []string{"a2"}},
 		"up to":      {board.DeliveryQuery{Member: "a", UpTo: 1, Any: true}, []string{"a1"}},

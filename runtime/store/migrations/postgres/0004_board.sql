@@ -200,6 +200,6 @@ create table board_delivery (
 
 create index board_delivery_parked on board_delivery (member, parked, number);
 
-create index board_delivery_event on board_delivery (event, member);
+create unique index board_delivery_event on board_delivery (event, member);
 
 create index board_delivery_at on board_delivery (at);
