@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -226,7 +227,12 @@ func (r boardReader) Projects(q board.ProjectQuery) ([]board.Project, error) {
 }
 
 func (r boardReader) Member(ref string) (board.Member, error) {
-	return body[board.Member](r.x, `select body from board_member where slug = $1 union all select body from board_member where id = $1`, args{ref})
+	// Nearly always it is the slug, of whoever asks.
+	m, err := body[board.Member](r.x, `select body from board_member where slug = $1`, args{ref})
+	if errors.Is(err, board.ErrNotFound) {
+		m, err = body[board.Member](r.x, `select body from board_member where id = $1`, args{ref})
+	}
+	return m, err
 }
 
 func (r boardReader) Members(q board.MemberQuery) ([]board.Member, error) {
