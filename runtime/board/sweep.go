@@ -3,11 +3,13 @@ package board
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
-// sweepMost is how many members or events one sweep looks at, so that none takes long.
+// sweepMost is how many members or events one sweep looks at, and how often it tells one
+// member of another, so that none takes long.
 const sweepMost = 1000
 
 // Sweep does once what time does.
@@ -47,10 +49,13 @@ func (w *work) presence() error {
 	if err != nil || len(settled) == 0 {
 		return err
 	}
-	all, err := w.agents()
+	audience, err := w.online()
 	if err != nil {
 		return err
 	}
+	// The others have their turn in later sweeps, whoever has waited longest first.
+	slices.SortStableFunc(settled, func(a, b Member) int { return a.Changed.Compare(b.Changed) })
+	settled = settled[:min(len(settled), max(1, sweepMost/max(1, len(audience))))]
 	for _, m := range settled {
 		if now := w.members[m.Slug]; now.ID != "" && now.Changed.After(m.Changed) {
 			continue // it has just gone offline, and that settles later
@@ -59,9 +64,22 @@ func (w *work) presence() error {
 		w.setMember(m)
 		w.tell(tracker.EventAgentStatus, tracker.AgentStatus{
 			AgentSlug: m.Slug, Status: m.Status, Activity: activity(m), Presence: presence(m), CurrentTasks: list(m.CurrentTasks),
-		}, without(all, m.Slug)...)
+		}, without(audience, m.Slug)...)
 	}
 	return nil
+}
+
+// online are those who are, and who are told of others: who was away asks how it is now, and
+// would find a queue full of how it was.
+func (w *work) online() (slugs []string, err error) {
+	all, err := w.r.Members(MemberQuery{Unseen: w.now.Add(tracker.OfflineAfter)})
+	for _, m := range all {
+		if now, changed := w.members[m.Slug]; !changed || now.Online {
+			w.members[m.Slug] = m
+			slugs = append(slugs, m.Slug)
+		}
+	}
+	return slugs, err
 }
 
 // age drops events that nobody wanted for too long.

@@ -383,6 +383,10 @@ func TestConnectIsForTheAgentItself(t *testing.T) {
 // C-20, E0-10: presence comes and goes, and others are told once.
 func TestC_20_PresenceIsToldOnce(t *testing.T) {
 	d := newDesk(t, board.Options{})
+	_, _, err := d.agent("other").Connect(t.Context(), tracker.AuthAgent{}, nil)
+	must(t, err)
+	d.now = d.now.Add(1100 * time.Millisecond)
+	must(t, d.b.Sweep(t.Context()))
 	coder := d.agent("coder")
 	m, _, err := coder.Connect(t.Context(), tracker.AuthAgent{Slug: "coder", Name: "Coder", Capabilities: []string{"go", "coding"}}, nil)
 	must(t, err)
@@ -401,7 +405,8 @@ func TestC_20_PresenceIsToldOnce(t *testing.T) {
 	same(t, "data", told[0].Data, tracker.AgentStatus{AgentSlug: "coder", Status: "at it", Activity: "busy", Presence: "online", CurrentTasks: []string{"TB-1"}})
 	same(t, "itself", d.events("coder"), []string(nil))
 
-	d.now = d.now.Add(tracker.OfflineAfter - time.Second)
+	d.now = d.now.Add(tracker.OfflineAfter - 2*time.Second)
+	must(t, d.agent("other").Heartbeat(t.Context(), tracker.Heartbeat{}))
 	must(t, d.b.Sweep(t.Context()))
 	d.now = d.now.Add(2 * time.Second)
 	must(t, d.b.Sweep(t.Context()))
@@ -418,6 +423,33 @@ func TestC_20_PresenceIsToldOnce(t *testing.T) {
 	must(t, err)
 	_, err = coder.UpdateMyStatus(t.Context(), tracker.MyStatus{Status: strings.Repeat("ж", tracker.MaxStatusText+1)})
 	refused(t, err, tracker.CodeInvalid)
+}
+
+// Where many are online a sweep tells of some, those who have waited longest, and later ones
+// of the rest. Who is away is not told at all.
+func TestC_20_ManyAreToldOfBitByBit(t *testing.T) {
+	d := newDesk(t, board.Options{})
+	const many = 50 // each is told of the others, 2,450 times in all
+	for n := range many {
+		slug := fmt.Sprintf("agent-%02d", many-n)
+		_, err := d.b.Ensure(t.Context(), tracker.CreateMember{Slug: slug})
+		must(t, err)
+		d.now = d.now.Add(time.Millisecond)
+		_, _, err = d.agent(slug).Connect(t.Context(), tracker.AuthAgent{}, nil)
+		must(t, err)
+	}
+	d.now = d.now.Add(2 * time.Second)
+	must(t, d.b.Sweep(t.Context()))
+	some := d.queue("agent-01")
+	same(t, "told of at first", len(some), 1000/many)
+	var first tracker.AgentStatus
+	must(t, json.Unmarshal(some[0].Data, &first))
+	same(t, "the first", first.AgentSlug, "agent-50")
+	for range 3 {
+		must(t, d.b.Sweep(t.Context()))
+	}
+	same(t, "told of then", len(d.queue("agent-01")), many-1-1000/many)
+	same(t, "who is away", d.events("coder"), []string(nil))
 }
 
 func TestH_27_OnlyAnAdminMakesProjectsMembersAndChats(t *testing.T) {
