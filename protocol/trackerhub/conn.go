@@ -45,14 +45,14 @@ type conn struct {
 	service tracker.Service
 	me      tracker.MemberOut
 	out     chan any    // what the writer is to send besides events
-	acks    chan string // ids, as many as are on their way at most
+	acks    chan string // ids; who sends more at once waits
 	rings   chan struct{}
 	looked  chan int64
 }
 
 func newConn(h *Hub, r *http.Request, token string) *conn {
 	c := &conn{
-		h: h, r: r, token: token, out: make(chan any, 16), acks: make(chan string, 2*window),
+		h: h, r: r, token: token, out: make(chan any, 16), acks: make(chan string, 64),
 		rings: make(chan struct{}), looked: make(chan int64, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
