@@ -131,6 +131,9 @@ type Queue interface {
 	// Events returns those with a seq above after that are neither acknowledged nor parked,
 	// in their order.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
+	// Take returns what Events does and counts that it was sent, as Sent does: an event that is
+	// parked says so, and is not to be sent.
+	Take(ctx context.Context, after int64, limit int) ([]Event, error)
 	// Sent counts that events were sent, by their ids, and parks those that have been
 	// [MaxTries] times and sent before. It returns the ids of those.
 	Sent(ctx context.Context, ids []string) (parked []string, err error)

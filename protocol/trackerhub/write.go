@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -122,18 +123,20 @@ func (w *writer) fetch() error {
 		if w.full = room <= 0; w.full {
 			return nil // acknowledgements make room, or the tenth try does
 		}
-		all, err := w.service.Events(w.ctx, w.after, room)
+		all, err := w.service.Take(w.ctx, w.after, room)
 		if err != nil {
 			return err
 		}
-		if len(all) == 0 {
-			return w.dry(sent)
+		if len(all) > 0 {
+			sent = true
+			w.after = all[len(all)-1].Seq
+			w.seen = max(w.seen, w.after)
+			if err := w.deliver(all); err != nil {
+				return err
+			}
 		}
-		sent = true
-		w.after = all[len(all)-1].Seq
-		w.seen = max(w.seen, w.after)
-		if err := w.deliver(all); err != nil {
-			return err
+		if len(all) < room { // whatever came since is behind what was seen, and rings
+			return w.dry(sent)
 		}
 	}
 }
@@ -179,7 +182,7 @@ func (w *writer) rescan() (found bool, err error) {
 			delete(w.flying, id)
 		}
 	}
-	if err := w.deliver(again); err != nil {
+	if err := w.again(again); err != nil {
 		return false, err
 	}
 	if w.full {
@@ -198,8 +201,8 @@ func (w *writer) untilDue() time.Duration {
 	return max(time.Until(soon), time.Millisecond)
 }
 
-// deliver counts and then sends: an event that breaks its reader is counted all the same.
-func (w *writer) deliver(all []tracker.Event) error {
+// again counts and then sends.
+func (w *writer) again(all []tracker.Event) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -211,15 +214,23 @@ func (w *writer) deliver(all []tracker.Event) error {
 	if err != nil {
 		return err
 	}
-	given := map[string]bool{}
-	for _, id := range parked {
-		given[id] = true
-		delete(w.flying, id)
-		w.h.parked.Add(1)
-		w.h.o.Logger.Warn("an event was sent too often and is parked", "agent", w.me.Slug, "event", id)
+	for i, e := range all {
+		all[i].Parked = slices.Contains(parked, e.ID)
+	}
+	return w.deliver(all)
+}
+
+// deliver sends what was counted: an event that breaks its reader counts all the same.
+func (w *writer) deliver(all []tracker.Event) error {
+	for _, e := range all {
+		if e.Parked {
+			delete(w.flying, e.ID)
+			w.h.parked.Add(1)
+			w.h.o.Logger.Warn("an event was sent too often and is parked", "agent", w.me.Slug, "event", e.ID)
+		}
 	}
 	for _, e := range all {
-		if given[e.ID] {
+		if e.Parked {
 			continue
 		}
 		w.flying[e.ID] = flight{seq: e.Seq, due: time.Now().Add(w.h.o.AckWithin)}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,38 +131,17 @@ func (c *call) events() (any, error) {
 // Deliver returns the events of a queue as they are sent over REST: each counts as sent, and
 // none that is parked by that is among them.
 func Deliver(ctx context.Context, q tracker.Queue, after int64, limit int) (page tracker.Page[tracker.EventOut], err error) {
-	all, err := q.Events(ctx, after, limit)
+	all, err := q.Take(ctx, after, limit)
 	if err != nil {
 		return page, err
 	}
-	ids := make([]string, len(all))
-	for i, e := range all {
-		ids[i] = e.ID
-	}
-	parked, err := q.Sent(ctx, ids)
-	if err != nil {
-		return page, err
-	}
-	return eventPage(unparked(all, parked), ""), nil
+	return eventPage(slices.DeleteFunc(all, func(e tracker.Event) bool { return e.Parked }), ""), nil
 }
 
 // ParkedPage returns the parked events of a member as they are sent over REST.
 func ParkedPage(ctx context.Context, q tracker.Queue, member string, p tracker.Paging) (tracker.Page[tracker.EventOut], error) {
 	page, err := q.Parked(ctx, member, p)
 	return eventPage(page.Items, page.NextCursor), err
-}
-
-func unparked(all []tracker.Event, parked []string) (out []tracker.Event) {
-	gone := map[string]bool{}
-	for _, id := range parked {
-		gone[id] = true
-	}
-	for _, e := range all {
-		if !gone[e.ID] {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 func eventPage(all []tracker.Event, next string) tracker.Page[tracker.EventOut] {

@@ -175,6 +175,22 @@ func events(all []Delivery) []tracker.Event {
 	return out
 }
 
+// Take reads and counts at once.
+func (s *Seat) Take(ctx context.Context, after int64, limit int) (out []tracker.Event, err error) {
+	if err := s.listens(); err != nil {
+		return nil, err
+	}
+	err = s.update(ctx, tracker.TasksRead, func(w *work) error {
+		all, err := w.r.Deliveries(DeliveryQuery{Member: w.me.Slug, After: after, Limit: most(limit)})
+		out = events(all)
+		for i, d := range all {
+			out[i].Parked = w.tried(d)
+		}
+		return err
+	})
+	return out, err
+}
+
 // Sent counts, and parks.
 func (s *Seat) Sent(ctx context.Context, ids []string) (parked []string, err error) {
 	if len(ids) == 0 {
@@ -184,17 +200,22 @@ func (s *Seat) Sent(ctx context.Context, ids []string) (parked []string, err err
 		parked = nil
 		all, err := w.r.Deliveries(DeliveryQuery{Member: w.me.Slug, IDs: ids})
 		for _, d := range all {
-			if d.Tries >= tracker.MaxTries {
-				d.Parked = true
+			if w.tried(d) {
 				parked = append(parked, d.ID)
-			} else {
-				d.Tries++
 			}
-			w.c.Tried = append(w.c.Tried, d)
 		}
 		return err
 	})
 	return parked, err
+}
+
+// tried counts that an event is sent, or parks it.
+func (w *work) tried(d Delivery) (parked bool) {
+	if d.Parked = d.Tries >= tracker.MaxTries; !d.Parked {
+		d.Tries++
+	}
+	w.c.Tried = append(w.c.Tried, d)
+	return d.Parked
 }
 
 // Ack takes events away.
