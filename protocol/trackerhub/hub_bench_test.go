@@ -16,7 +16,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -101,16 +100,27 @@ func takenNow() (t taken, err error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	t.Heap, t.Stacks = float64(m.HeapInuse), float64(m.StackInuse)
-	text, err := os.ReadFile("/proc/self/statm")
-	if err == nil {
-		var all, resident float64
-		_, err = fmt.Sscan(string(text), &all, &resident)
-		t.Resident = resident * float64(os.Getpagesize())
+	memory, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return t, err
 	}
-	var used syscall.Rusage
-	err = errors.Join(err, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	t.Processor = time.Duration(used.Utime.Nano() + used.Stime.Nano())
-	return t, err
+	used, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return t, err
+	}
+	var all, resident float64 // pages
+	if _, err := fmt.Sscan(string(memory), &all, &resident); err != nil {
+		return t, err
+	}
+	t.Resident = resident * float64(os.Getpagesize())
+	// Behind the name of the program, which may be anything, are a letter and ten numbers.
+	fields := strings.Fields(string(used[strings.LastIndexByte(string(used), ')')+1:]))
+	var user, system time.Duration // hundredths of a second
+	if _, err := fmt.Sscan(strings.Join(fields[11:13], " "), &user, &system); err != nil {
+		return t, err
+	}
+	t.Processor = (user + system) * 10 * time.Millisecond
+	return t, nil
 }
 
 // A crowd is a tracker in a process of its own and agents that are connected to it from here.
