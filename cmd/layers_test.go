@@ -83,7 +83,7 @@ var packages = map[string][]string{
 	"runtime/tail":     {"protocol/chat", "protocol/event"},
 	"runtime/mailbox":  {"protocol/chat"},
 	"runtime/router":   {"protocol/tracker"},
-	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
+	"runtime/store":    {"runtime/board", "runtime/mailbox", "runtime/router", "runtime/session", "protocol/access", "protocol/event", "protocol/tracker"},
 	"runtime/board":    {"protocol/tracker"},
 
 	// What its site serves, only its users' tests see.

@@ -1,6 +1,6 @@
 // Package store keeps everything durable in SQL: the values that modules keep,
-// what people decided, which versions are pinned, what was used of quotas, threads, and
-// who may come in.
+// what people decided, which versions are pinned, what was used of quotas, threads, the
+// tracker's board, the inboxes of agents, and who may come in.
 //
 // A change is durable when Update returns nil: it was synced to the disk. One
 // goroutine, the committer, owns the one connection that writes. Changes that

@@ -18,7 +18,7 @@ func Impatient(d *DB, wait time.Duration) {
 // EveryStatement has the statements prepared whose cost must not grow with what others
 // keep.
 func EveryStatement(tx Tx) error {
-	return errors.Join(everyKeptStatement(tx), everyStatement(tx), everyBoardStatement(tx))
+	return errors.Join(everyKeptStatement(tx), everyStatement(tx), everyBoardStatement(tx), everyInboxStatement(tx))
 }
 
 // Prepared stops the writer and returns what was prepared on its connection.

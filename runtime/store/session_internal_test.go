@@ -101,7 +101,7 @@ func TestThreadsComeToAnOlderDatabase(t *testing.T) {
 	}
 	db.stop()
 	for _, table := range []string{
-		"board_delivery", "board_event", "board_queue", "board_answer", "board_activity", "board_blob", "board_file", "board_message", "board_step",
+		"inbox_item", "board_delivery", "board_event", "board_queue", "board_answer", "board_activity", "board_blob", "board_file", "board_message", "board_step",
 		"board_tag", "board_search", "board_task_body", "board_task", "board_chat", "board_member", "board_project", "token", "job", "thread_run", "thread_event", "thread_message", "thread_state", "thread"} {
 		if err := db.committer.s.script("drop table " + table); err != nil {
 			t.Fatal(err)

@@ -117,16 +117,27 @@ func (m *Memory) PruneItems(ctx context.Context, agent string, before time.Time,
 		return 0, err
 	}
 	all = slices.DeleteFunc(all, router.Item.Open)
+	var old, rest []router.Item
+	for _, i := range all {
+		if i.Changed.Before(before) {
+			old = append(old, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	slices.SortStableFunc(old, func(a, b router.Item) int { return a.Changed.Compare(b.Changed) })
+	gone := append(old, rest[min(keep, len(rest)):]...)
+	gone = gone[:min(most, len(gone))]
 	err = m.change(ctx, func(items map[string]router.Item) error {
-		for at, i := range slices.Backward(all) {
-			if n < most && (at >= keep || i.Changed.Before(before)) {
-				delete(items, i.ID)
-				n++
-			}
+		for _, i := range gone {
+			delete(items, i.ID)
 		}
 		return nil
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return len(gone), nil
 }
 
 func clone(i router.Item) router.Item {
