@@ -4,6 +4,7 @@ package routertest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type Memory struct {
 
 	mu    sync.Mutex
 	items map[string]router.Item
+	tasks map[string][]string // ids of the items about a task, and maybe of some that were
 	last  int64
 }
 
@@ -36,7 +38,7 @@ func (m *Memory) change(ctx context.Context, fn func(map[string]router.Item) err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.items == nil {
-		m.items = map[string]router.Item{}
+		m.items, m.tasks = map[string]router.Item{}, map[string][]string{}
 	}
 	return fn(m.items)
 }
@@ -51,6 +53,7 @@ func (m *Memory) AddItems(ctx context.Context, items []router.Item) (added []rou
 			m.last++
 			i.Number, i.Revision = m.last, 1
 			all[i.ID] = clone(i)
+			m.tasks[i.Task] = append(m.tasks[i.Task], i.ID)
 			added = append(added, clone(i))
 		}
 		return nil
@@ -74,6 +77,9 @@ func (m *Memory) SetItems(ctx context.Context, items []router.Item) (set []route
 			i.Agent, i.Event, i.Number, i.Created = was.Agent, was.Event, was.Number, was.Created
 			i.Revision++
 			all[i.ID] = clone(i)
+			if i.Task != was.Task {
+				m.tasks[i.Task] = append(m.tasks[i.Task], i.ID)
+			}
 			set = append(set, clone(i))
 		}
 		return nil
@@ -88,8 +94,8 @@ func (m *Memory) Items(ctx context.Context, q router.Query) (found []router.Item
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, i := range m.items {
-		if fits(i, q) {
+	for _, id := range m.candidates(q) {
+		if i, ok := m.items[id]; ok && fits(i, q) {
 			found = append(found, clone(i))
 		}
 	}
@@ -103,6 +109,17 @@ func (m *Memory) Items(ctx context.Context, q router.Query) (found []router.Item
 		found = found[:q.Limit]
 	}
 	return found, nil
+}
+
+// candidates are the ids of all that a query may find, the lock being held.
+func (m *Memory) candidates(q router.Query) []string {
+	switch {
+	case q.IDs != nil:
+		return slices.Compact(slices.Sorted(slices.Values(q.IDs)))
+	case q.Task != "":
+		return slices.Compact(slices.Sorted(slices.Values(m.tasks[q.Task])))
+	}
+	return slices.Collect(maps.Keys(m.items))
 }
 
 func fits(i router.Item, q router.Query) bool {
