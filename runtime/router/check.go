@@ -25,12 +25,8 @@ const (
 	listMost = 10_000
 )
 
-// A wish is that the agent's tasks are listed. seq is the last event that was known then, and
-// lost says that events were.
-type wish struct {
-	tasks, lost bool
-	seq         int64
-}
+// A wish is that the agent's tasks are listed; lost says that events were.
+type wish struct{ tasks, lost bool }
 
 // wishes are what is asked of the goroutine that compares, since it last did.
 type wishes struct {
@@ -38,10 +34,10 @@ type wishes struct {
 	w  wish
 }
 
-func (w *wishes) ask(seq int64, lost bool) {
+func (w *wishes) ask(lost bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.w = wish{tasks: true, lost: w.w.lost || lost, seq: max(w.w.seq, seq)}
+	w.w = wish{tasks: true, lost: w.w.lost || lost}
 }
 
 func (w *wishes) take() wish {
@@ -54,8 +50,8 @@ func (w *wishes) take() wish {
 
 // Connected has the inbox compared with the tracker's tasks: events are a hint, and some may
 // never come.
-func (r *Router) Connected(_ context.Context, ok tracker.AuthOK) {
-	r.wishes.ask(ok.Seq, false)
+func (r *Router) Connected(context.Context, tracker.AuthOK) {
+	r.wishes.ask(false)
 	poke(r.check)
 }
 
@@ -63,7 +59,7 @@ func (r *Router) Connected(_ context.Context, ok tracker.AuthOK) {
 func (r *Router) learn(ctx context.Context, f tracker.EventFrame, n news) {
 	switch n.about.Event {
 	case tracker.EventResync:
-		r.wishes.ask(f.Seq, true)
+		r.wishes.ask(true)
 		poke(r.check)
 		return
 	case tracker.EventTaskAssigned, tracker.EventTaskTaken, tracker.EventTaskStatus, tracker.EventTaskRejected:
@@ -72,7 +68,7 @@ func (r *Router) learn(ctx context.Context, f tracker.EventFrame, n news) {
 	}
 	if n.fault != nil {
 		r.o.Logger.WarnContext(ctx, "an event cannot be read", "agent", r.o.Agent, "event", f.ID, "err", n.fault)
-		r.wishes.ask(0, true)
+		r.wishes.ask(true)
 		poke(r.check)
 		return
 	}
@@ -140,7 +136,7 @@ func (r *Router) checkAll(ctx context.Context, prune bool) (err error) {
 	w := r.wishes.take()
 	err = r.reconcile(ctx, w)
 	if err != nil && w.tasks {
-		r.wishes.ask(w.seq, w.lost)
+		r.wishes.ask(w.lost)
 	}
 	err = errors.Join(err, r.payAll(ctx), r.reload(ctx), r.takeFree(ctx))
 	if prune {
@@ -209,13 +205,13 @@ func (r *Router) found(ctx context.Context, t tracker.TaskOut, w wish) error {
 	if len(before) > 0 && (!w.lost || before[0].Open() || t.Status != tracker.Todo || t.Version <= before[0].Version) {
 		return nil
 	}
-	return r.keep(ctx, []Item{r.itemOf(KindFound, t, w.seq)})
+	return r.keep(ctx, []Item{r.itemOf(KindFound, t)})
 }
 
 // itemOf is an item about a task that no event was about.
-func (r *Router) itemOf(kind string, t tracker.TaskOut, seq int64) Item {
+func (r *Router) itemOf(kind string, t tracker.TaskOut) Item {
 	return r.item(Item{
-		Event: kind + "/" + t.ID + "/" + strconv.FormatInt(t.Version, 10), Kind: kind, Seq: seq, State: Accepted, Take: kind == KindFree,
+		Event: kind + "/" + t.ID + "/" + strconv.FormatInt(t.Version, 10), Kind: kind, State: Accepted, Take: kind == KindFree,
 		Task: t.ID, Key: oneLine(t.Key, tracker.MaxRef), Title: oneLine(t.Title, tracker.MaxTitle), Version: t.Version,
 	})
 }
@@ -325,7 +321,7 @@ func (r *Router) takeFree(ctx context.Context) error {
 			return err
 		}
 		if len(before) == 0 {
-			return r.keep(ctx, []Item{r.itemOf(KindFree, t, 0)})
+			return r.keep(ctx, []Item{r.itemOf(KindFree, t)})
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/runtime/router"
@@ -107,7 +108,7 @@ func frame(id, name string, data any) tracker.EventFrame {
 	if err != nil {
 		panic(err)
 	}
-	return tracker.EventFrame{Type: tracker.FrameEvent, ID: id, Event: name, Data: raw}
+	return tracker.EventFrame{Type: tracker.FrameEvent, ID: id, Event: name, Data: raw, TS: time.Now()}
 }
 
 func assigned(id string, t tracker.TaskOut) tracker.EventFrame {

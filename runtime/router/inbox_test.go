@@ -213,7 +213,7 @@ func TestE0_15_C_10_BlockedTasksWait(t *testing.T) {
 			d.accept(assigned("e-"+id, d.task(id, func(t *tracker.TaskOut) { t.Blocked, t.BlockedBy = true, []string{"A"} })))
 		}
 		d.task("other", func(t *tracker.TaskOut) { slug := "bob"; t.AssigneeSlug = &slug })
-		time.Sleep(24 * time.Hour)
+		time.Sleep(24*time.Hour + time.Second)
 		d.want("runs", d.ran())
 		d.want("items", d.items(), "task.assigned b accepted: the task waits for A", "task.assigned c accepted: the task waits for A")
 		for _, id := range []string{"b", "c"} {
@@ -233,6 +233,23 @@ func TestE0_15_C_10_BlockedTasksWait(t *testing.T) {
 				t.Errorf("the prompt is %s, want it to begin with %s", turn.Text, want)
 			}
 		}
+	})
+}
+
+// What was found before the event came that tells of it has its turn, and no other.
+func TestE0_15_AnEventThatComesLateIsSeenAlready(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.accept(assigned("e1", d.task("b", func(t *tracker.TaskOut) { t.Blocked = true })))
+		d.edit("b", func(t *tracker.TaskOut) { t.Blocked = false })
+		late := frame("e2", tracker.EventTaskStatus, tracker.TaskStatus{TaskID: "a", Unblocked: []tracker.Unblocked{{TaskID: "b", AssigneeSlug: me}}})
+		time.Sleep(time.Hour) // somebody looks
+		d.want("runs", d.ran(), "b")
+		d.accept(late)
+		d.want("runs", d.ran(), "b")
+		late.ID, late.TS = "e3", time.Now()
+		d.accept(late)
+		d.want("runs", d.ran(), "b", "b")
 	})
 }
 

@@ -55,8 +55,10 @@ type Item struct {
 	Title string `json:"title,omitempty"`
 	// Version is that of the task when it was last looked at; 0 is not known.
 	Version int64 `json:"version,omitempty"`
-	// Seq is that of the event, or the last that there was when a task was found; 0 is none.
-	Seq int64 `json:"seq,omitempty"`
+	// At is when the tracker says that it happened; the zero time is not known. Began is when
+	// the task was looked at for the last turn.
+	At    time.Time `json:"at,omitzero"`
+	Began time.Time `json:"began,omitzero"`
 	// Chat is the id of the chat.
 	Chat string `json:"chat,omitempty"`
 	// Data is that of an event that is heard.

@@ -42,7 +42,7 @@ func (r *Router) look(ctx context.Context, i Item) (tracker.TaskOut, verdict, er
 	if v := judge(i, t, r.o.Agent); v.what != run {
 		return t, v, nil
 	}
-	if v, err := r.covered(ctx, i, t); err != nil || v.what != run {
+	if v, err := r.covered(ctx, i); err != nil || v.what != run {
 		return t, v, err
 	}
 	if holderOf(t) == r.o.Agent {
@@ -86,9 +86,9 @@ func judge(i Item, t tracker.TaskOut, agent string) verdict {
 	return verdict{what: run}
 }
 
-// covered finds an item whose turn has seen all that this one is about: the task as it is
-// known here, or a list of tasks that is younger than the event.
-func (r *Router) covered(ctx context.Context, i Item, t tracker.TaskOut) (verdict, error) {
+// covered finds an item whose turn has seen all that this one is about: it left the task in
+// this version or a later one, or looked at it after the event.
+func (r *Router) covered(ctx context.Context, i Item) (verdict, error) {
 	if i.Attempt > 0 || i.Take {
 		return verdict{what: run}, nil
 	}
@@ -97,7 +97,7 @@ func (r *Router) covered(ctx context.Context, i Item, t tracker.TaskOut) (verdic
 		return verdict{}, err
 	}
 	b := before[0]
-	if i.Version > 0 && b.Version >= i.Version || b.Kind == KindFound && i.Seq > 0 && b.Seq >= i.Seq {
+	if i.Version > 0 && b.Version >= i.Version || !i.At.IsZero() && i.At.Before(b.Began) {
 		return verdict{drop, "the turn for another item of the task served it: " + b.ID}, nil
 	}
 	return verdict{what: run}, nil

@@ -181,7 +181,7 @@ func (r *Router) Accept(ctx context.Context, f tracker.EventFrame) error {
 // itemsOf are the items that an event leads to.
 func (r *Router) itemsOf(f tracker.EventFrame, n news) (items []Item) {
 	use := Decide(n.about)
-	i := Item{Event: f.ID, Kind: n.about.Event, Seq: f.Seq, Task: n.task.ID, Key: n.task.Key, Title: n.task.Title, Version: n.task.Version, Chat: n.chat}
+	i := Item{Event: f.ID, Kind: n.about.Event, At: moment(f.TS), Task: n.task.ID, Key: n.task.Key, Title: n.task.Title, Version: n.task.Version, Chat: n.chat}
 	switch {
 	case n.fault != nil && use != Ignore:
 		i.State, i.Why = Dropped, "its data cannot be read: "+oneLine(n.fault.Error(), maxWhy)
@@ -203,7 +203,7 @@ func (r *Router) itemsOf(f tracker.EventFrame, n news) (items []Item) {
 	}
 	for _, u := range n.unblocked {
 		items = append(items, r.item(Item{
-			Event: f.ID + "/" + u.ID, Kind: KindUnblocked, Seq: f.Seq, State: Accepted, Task: u.ID, Key: u.Key, Title: u.Title,
+			Event: f.ID + "/" + u.ID, Kind: KindUnblocked, At: moment(f.TS), State: Accepted, Task: u.ID, Key: u.Key, Title: u.Title,
 		}))
 	}
 	return items
@@ -212,10 +212,13 @@ func (r *Router) itemsOf(f tracker.EventFrame, n news) (items []Item) {
 // item is a new one of the agent.
 func (r *Router) item(i Item) Item {
 	i.Agent, i.ID = r.o.Agent, itemID(r.o.Agent, i.Event)
-	i.Created = time.Now().UTC().Truncate(time.Millisecond)
+	i.Created = moment(time.Now())
 	i.Changed = i.Created
 	return i
 }
+
+// moment is a time as stores keep it.
+func moment(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // keep makes new items durable, and has what is to be done for them done.
 func (r *Router) keep(ctx context.Context, items []Item) error {

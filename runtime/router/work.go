@@ -123,7 +123,7 @@ func (r *Router) set(ctx context.Context, i Item, s State, why string) (Item, er
 }
 
 func to(i Item, s State, why string) Item {
-	i.State, i.Why, i.Changed = s, oneLine(why, maxWhy), time.Now().UTC().Truncate(time.Millisecond)
+	i.State, i.Why, i.Changed = s, oneLine(why, maxWhy), moment(time.Now())
 	return i
 }
 
@@ -182,6 +182,7 @@ func (r *Router) reread(ctx context.Context, i Item) (Item, outcome, error) {
 
 // attempt looks at the task of an item, and has a turn if it is time.
 func (r *Router) attempt(ctx context.Context, a *lane, i Item) (Item, outcome, error) {
+	now := moment(time.Now())
 	t, v, err := r.look(ctx, i)
 	if err != nil {
 		return i, again, err
@@ -200,6 +201,7 @@ func (r *Router) attempt(ctx context.Context, a *lane, i Item) (Item, outcome, e
 		}
 		return i, waits, nil
 	}
+	i.Began = now
 	if i, err = r.start(ctx, a, i, t); err != nil {
 		return i, again, err
 	}

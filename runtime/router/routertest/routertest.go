@@ -34,7 +34,7 @@ const agent = "coder"
 func item(id string, state router.State) router.Item {
 	return router.Item{
 		ID: id, Agent: agent, Event: "event " + id, Kind: "task.assigned", State: state, Why: "because", Task: "task " + id, Key: "TE-1", Title: "title",
-		Version: 7, Chat: "chat", Seq: 12, Data: json.RawMessage(`{"a":"<b>"}`), Attempt: 2, RunID: "run", Interrupted: true, Crashes: 1, Take: true,
+		Version: 7, Chat: "chat", At: at(3), Began: at(4), Data: json.RawMessage(`{"a":"<b>"}`), Attempt: 2, RunID: "run", Interrupted: true, Crashes: 1, Take: true,
 		Created: at(1), Changed: at(2),
 	}
 }
