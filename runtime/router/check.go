@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -271,73 +270,4 @@ func (r *Router) paid(ctx context.Context, i Item) error {
 		return nil // it is somebody else's to know
 	}
 	return err
-}
-
-// pool are the free tasks that the agent could take.
-type pool struct {
-	mu    sync.Mutex
-	tasks []tracker.TaskOut
-}
-
-func (p *pool) set(tasks []tracker.TaskOut) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tasks = tasks
-}
-
-// forget takes a task away that is free no more, by its id or key.
-func (p *pool) forget(ref string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tasks = slices.DeleteFunc(p.tasks, func(t tracker.TaskOut) bool { return t.ID == ref || t.Key == ref })
-}
-
-func (p *pool) all() []tracker.TaskOut {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.tasks)
-}
-
-// takeFree makes an item of a free task if the agent takes such and has nothing to do.
-func (r *Router) takeFree(ctx context.Context) error {
-	if r.o.TaskListen != All {
-		return nil
-	}
-	page, err := r.o.Tracker.ListTasks(ctx, tracker.TaskQuery{Assignee: "none", Ready: true, Paging: tracker.Paging{Limit: tracker.MaxPage}})
-	if err != nil {
-		return err
-	}
-	r.free.set(slices.DeleteFunc(page.Items, func(t tracker.TaskOut) bool { return !r.suits(t) }))
-	all := r.free.all()
-	slices.SortStableFunc(all, func(a, b tracker.TaskOut) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	for _, t := range all {
-		if !r.live.idle() {
-			return nil
-		}
-		before, err := r.o.Store.Items(ctx, Query{Agent: r.o.Agent, Task: t.ID, States: []State{Accepted, Running, Done, Failed, Dropped}, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(before) == 0 {
-			return r.keep(ctx, []Item{r.itemOf(KindFree, t)})
-		}
-	}
-	return nil
-}
-
-// suits reports whether a free task is one for the agent: not one that it rejected.
-func (r *Router) suits(t tracker.TaskOut) bool {
-	if t.ID == "" || holderOf(t) != "" || t.Blocked || t.Status != tracker.Todo || slices.Contains(t.RejectedBy, r.o.Agent) {
-		return false
-	}
-	return len(r.o.Capabilities) == 0 || slices.ContainsFunc(append(slices.Clone(t.Labels), t.Type), func(is string) bool {
-		return slices.Contains(r.o.Capabilities, is)
-	})
-}
-
-// rank is how urgent a task is.
-func rank(t tracker.TaskOut) int {
-	return slices.Index([]string{"low", "medium", "high", "urgent"}, t.Priority)
 }

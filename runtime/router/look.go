@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
@@ -73,6 +74,8 @@ func judge(i Item, t tracker.TaskOut, agent string) verdict {
 		return verdict{drop, "the task is " + holder + "'s"}
 	case holder == "" && !i.Take:
 		return verdict{drop, "the task is nobody's"}
+	case i.Kind == KindFree && holder == "" && slices.Contains(t.RejectedBy, agent):
+		return verdict{drop, "the agent has rejected the task"}
 	case t.Status == tracker.Backlog:
 		return verdict{wait, "the task is in the backlog: it begins when it is moved to todo"}
 	case t.Status != tracker.Todo && t.Status != tracker.InProgress:

@@ -18,9 +18,9 @@ const (
 func (r *Router) prompt(i Item, t tracker.TaskOut) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, r.text.title+"\n\n", oneLine(t.Key, tracker.MaxRef), oneLine(t.Title, tracker.MaxTitle))
-	if t.Description != "" {
-		mark := fence(t.Description)
-		fmt.Fprintf(&b, "%s\n<%s>\n%s\n</%s>\n\n", r.text.fenced, mark, printable(t.Description), mark)
+	if words := printable(t.Description); words != "" {
+		mark := fence(words)
+		fmt.Fprintf(&b, "%s\n<%s>\n%s\n</%s>\n\n", r.text.fenced, mark, words, mark)
 	}
 	for _, p := range r.occasion(i, t) {
 		b.WriteString(p + "\n\n")
