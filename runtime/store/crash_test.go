@@ -35,6 +35,10 @@ func TestMain(m *testing.M) {
 		fmt.Println("stopped:", trackUntilKilled(os.Args[2], os.Args[3]))
 		os.Exit(1)
 	}
+	if len(os.Args) > 3 && os.Args[1] == asAgent {
+		fmt.Println("stopped:", routeUntilKilled(os.Args[2], os.Args[3]))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := server.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
