@@ -26,16 +26,16 @@ func TestE0_17_TasksAreListedAfterEachConnect(t *testing.T) {
 		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
 		d.task("bobs", func(t *tracker.TaskOut) { slug := "bob"; t.AssigneeSlug = &slug })
 		d.accept(assigned("e1", d.task("known", nil)))
-		d.down = true
+		d.change(func() { d.down = true })
 		d.r.Connected(t.Context(), tracker.AuthOK{})
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned known done")
-		d.down = false
-		time.Sleep(time.Hour)
+		d.change(func() { d.down = false })
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned known done", "task.found in_progress done", "task.found todo done")
 		for range 3 {
 			d.r.Connected(t.Context(), tracker.AuthOK{})
-			time.Sleep(time.Hour)
+			d.wait(time.Hour)
 		}
 		_ = d.stop()
 		d.start()
@@ -154,13 +154,6 @@ func TestC_45_C_12_FreeTasksAreTaken(t *testing.T) {
 				}
 			})
 		}
-		free("old", func(t *tracker.TaskOut) { t.CreatedAt = begin.Add(-time.Hour) })
-		free("young", nil)
-		free("urgent", func(t *tracker.TaskOut) { t.Priority, t.Type, t.Labels = "urgent", "task", []string{"web", "go"} })
-		free("unfit", func(t *tracker.TaskOut) { t.Type, t.Labels = "task", []string{"web"} })
-		free("rejected", func(t *tracker.TaskOut) { t.RejectedBy = []string{"bob", me} })
-		free("blocked", func(t *tracker.TaskOut) { t.Blocked = true })
-		free("backlog", func(t *tracker.TaskOut) { t.Status = tracker.Backlog })
 		d.turn = func(_ context.Context, turn router.Turn) error {
 			time.Sleep(time.Minute)
 			if turn.Task.ID == "urgent" {
@@ -169,7 +162,14 @@ func TestC_45_C_12_FreeTasksAreTaken(t *testing.T) {
 			d.edit(turn.Task.ID, func(t *tracker.TaskOut) { t.Status = tracker.InReview })
 			return nil
 		}
-		time.Sleep(24 * time.Hour)
+		free("old", func(t *tracker.TaskOut) { t.CreatedAt = begin.Add(-time.Hour) })
+		free("young", nil)
+		free("urgent", func(t *tracker.TaskOut) { t.Priority, t.Type, t.Labels = "urgent", "task", []string{"web", "go"} })
+		free("unfit", func(t *tracker.TaskOut) { t.Type, t.Labels = "task", []string{"web"} })
+		free("rejected", func(t *tracker.TaskOut) { t.RejectedBy = []string{"bob", me} })
+		free("blocked", func(t *tracker.TaskOut) { t.Blocked = true })
+		free("backlog", func(t *tracker.TaskOut) { t.Status = tracker.Backlog })
+		d.wait(24 * time.Hour)
 		d.want("runs", d.ran(), "urgent", "old", "young")
 		d.want("taken", d.taken, "urgent", "old", "young")
 		if d.most != 1 {
@@ -186,11 +186,11 @@ func TestS0_012_S0_048_ATakenTaskIsNotAvailable(t *testing.T) {
 		d.turn = func(context.Context, router.Turn) error { <-hold; return nil }
 		d.accept(assigned("e1", d.task("mine", nil)))
 		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
-		d.refuse["take"] = tracker.Errorf(tracker.CodeTaken, "bob has it")
-		time.Sleep(time.Hour)
+		d.change(func() { d.refuse["take"] = tracker.Errorf(tracker.CodeTaken, "bob has it") })
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned mine running")
 		close(hold)
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned mine done", "task.free free dropped: the tracker says: bob has it")
 		d.want("runs", d.ran(), "mine")
 	})
@@ -201,12 +201,12 @@ func TestE1_24_ARejectedTaskIsNotOfferedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, func(o *router.Options) { o.TaskListen = router.All })
 		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
-		d.refuse["get"] = tracker.Errorf(tracker.CodeUnavailable, "away")
-		time.Sleep(time.Hour)
+		d.change(func() { d.refuse["get"] = tracker.Errorf(tracker.CodeUnavailable, "away") })
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.free free accepted")
 		d.edit("free", func(t *tracker.TaskOut) { t.RejectedBy = []string{me} })
-		delete(d.refuse, "get")
-		time.Sleep(time.Hour)
+		d.change(func() { delete(d.refuse, "get") })
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.free free dropped: the agent has rejected the task")
 		d.want("taken", d.taken)
 		slug := me
@@ -228,12 +228,12 @@ func TestC_45_EventsSayWhatIsFreeNoMore(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDesk(t, func(o *router.Options) { o.TaskListen = router.All })
+			hold := make(chan struct{})
+			d.turn = func(context.Context, router.Turn) error { <-hold; return nil }
 			for _, id := range []string{"first", "second"} {
 				d.task(id, func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
 			}
-			hold := make(chan struct{})
-			d.turn = func(context.Context, router.Turn) error { <-hold; return nil }
-			time.Sleep(time.Minute)
+			d.wait(time.Minute)
 			synctest.Wait()
 			d.accept(frame("e1", c.name, c.data))
 			listed := d.listed
@@ -258,7 +258,7 @@ func TestNoTasksIsNone(t *testing.T) {
 		d.task("t1", nil)
 		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
 		d.r.Connected(t.Context(), tracker.AuthOK{})
-		time.Sleep(24 * time.Hour)
+		d.wait(24 * time.Hour)
 		d.want("items", d.items())
 		if d.listed != 0 {
 			t.Errorf("it has listed tasks %d times", d.listed)
@@ -274,11 +274,11 @@ func TestOldItemsAreRemoved(t *testing.T) {
 		for n := range 5 {
 			d.accept(assigned(fmt.Sprint("e", n), d.task(fmt.Sprint("t", n), nil)))
 		}
-		time.Sleep(3 * time.Hour)
+		d.wait(3 * time.Hour)
 		if got := d.items(); len(got) != 4 || !strings.HasPrefix(got[0], "task.assigned waits accepted") {
 			t.Errorf("there are %q", got)
 		}
-		time.Sleep(49 * time.Hour)
+		d.wait(49 * time.Hour)
 		if got := d.items(); len(got) != 1 {
 			t.Errorf("there are %q", got)
 		}

@@ -49,18 +49,18 @@ func TestE1_12_TheTrackerIsToldLater(t *testing.T) {
 			return errors.New("no")
 		}
 		d.accept(assigned("e1", d.task("t1", nil)))
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned t1 failed: no")
 		_ = d.stop()
 		d.start()
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("given back", d.released)
-		d.down = false
-		d.refuse["send"] = tracker.Errorf(tracker.CodeUnavailable, "away")
-		time.Sleep(time.Hour)
+		d.change(func() { d.down = false })
+		d.change(func() { d.refuse["send"] = tracker.Errorf(tracker.CodeUnavailable, "away") })
+		d.wait(time.Hour)
 		d.want("given back", d.released, "t1: no") // and the comment is missing
-		delete(d.refuse, "send")
-		time.Sleep(time.Hour)
+		d.change(func() { delete(d.refuse, "send") })
+		d.wait(time.Hour)
 		d.want("given back", d.released, "t1: no")
 		if len(d.comments) != 1 {
 			t.Errorf("comments %q", d.comments)
@@ -92,7 +92,7 @@ func TestE1_12_WhatIsNotGivenBack(t *testing.T) {
 					return errors.New("no")
 				}
 				d.accept(assigned("e1", d.task("t1", nil)))
-				time.Sleep(time.Hour)
+				d.wait(time.Hour)
 				items, err := d.r.Items(t.Context(), router.Query{Open: true})
 				if err != nil || len(items) != 0 {
 					t.Errorf("open are %+v, %v", items, err)
@@ -136,7 +136,7 @@ func TestPanicsOfWhoIsToldAreSurvived(t *testing.T) {
 		_ = d.stop()
 		d.start()
 		d.accept(assigned("e1", d.task("t1", nil)))
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("runs", d.ran())
 		d.accept(assigned("e2", d.task("t2", nil)))
 		d.want("runs", d.ran(), "t2")
@@ -149,7 +149,7 @@ func TestE0_4_AfterACrashOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		d.turn = func(ctx context.Context, _ router.Turn) error {
-			d.store.Fail = func() error { return errors.New("the program has died") } // nothing is kept any more
+			d.breaks(errors.New("the program has died")) // nothing is kept any more
 			<-ctx.Done()
 			return ctx.Err()
 		}
@@ -157,7 +157,7 @@ func TestE0_4_AfterACrashOnceMore(t *testing.T) {
 		die := func() {
 			synctest.Wait()
 			_ = d.stop()
-			d.store.Fail = nil
+			d.breaks(nil)
 			d.start()
 		}
 		die()
@@ -181,13 +181,13 @@ func TestE0_4_WhatWasReadyBeforeACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		d.turn = func(ctx context.Context, _ router.Turn) error {
-			d.store.Fail = func() error { return errors.New("the program has died") }
+			d.breaks(errors.New("the program has died"))
 			d.edit("t1", func(t *tracker.TaskOut) { t.Status = tracker.InReview })
 			return nil
 		}
 		d.accept(assigned("e1", d.task("t1", nil)))
 		_ = d.stop()
-		d.store.Fail = nil
+		d.breaks(nil)
 		d.start()
 		d.want("items", d.items(), "task.assigned t1 done: the task is in_review")
 		d.want("runs", d.ran(), "t1")
@@ -225,7 +225,7 @@ func TestATurnThatWasNotBegunIsAskedForAgain(t *testing.T) {
 		}
 		d.accept(assigned("e1", d.task("t1", nil)))
 		d.want("runs", d.ran(), "t1")
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned t1 done")
 		for _, turn := range d.turns {
 			if turn.RunID != d.turns[0].RunID || strings.Contains(turn.Text, "interrupted") || strings.Contains(turn.Text, "worked on before") {
@@ -281,7 +281,7 @@ func TestE0_18_ARetryElsewhereIsFound(t *testing.T) {
 		if _, err := router.Retry(t.Context(), d.store, me, failed[0].ID); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Minute)
+		d.wait(2 * time.Minute)
 		d.want("items", d.items(), "task.assigned t1 dropped: the task is bob's")
 		d.want("runs", d.ran(), "t1")
 	})

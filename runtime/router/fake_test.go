@@ -41,11 +41,17 @@ type desk struct {
 	turns        []router.Turn
 	atOnce, most int
 	trail        []string
+	broken       error // the store's
 }
 
 func newDesk(t *testing.T, change func(*router.Options)) *desk {
 	t.Helper()
 	d := &desk{T: t, store: &routertest.Memory{}, tasks: map[string]*tracker.TaskOut{}, comments: map[string]string{}, refuse: map[string]*tracker.Error{}}
+	d.store.Fail = func() error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.broken
+	}
 	d.o = router.Options{Agent: me, Store: d.store, Turns: turns{d}, Tracker: d, Trail: d.note}
 	if change != nil {
 		change(&d.o)
@@ -113,6 +119,22 @@ func frame(id, name string, data any) tracker.EventFrame {
 
 func assigned(id string, t tracker.TaskOut) tracker.EventFrame {
 	return frame(id, tracker.EventTaskAssigned, tracker.TaskAssigned{Task: t, Actor: tracker.MemberRef{Slug: "ann"}})
+}
+
+// change changes what the desk does from now on.
+func (d *desk) change(fn func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fn()
+}
+
+// breaks has the store fail from now on, or not any more.
+func (d *desk) breaks(err error) { d.change(func() { d.broken = err }) }
+
+// wait lets time go by, and what happens then come to an end.
+func (d *desk) wait(t time.Duration) {
+	time.Sleep(t)
+	synctest.Wait()
 }
 
 // accept has an event accepted, and waits until nothing more comes of it.

@@ -59,13 +59,13 @@ func TestE0_5_AcceptedIsDurable(t *testing.T) {
 		d := newDesk(t, nil)
 		e := assigned("e1", d.task("t1", nil))
 		broken := errors.New("the disk is full")
-		d.store.Fail = func() error { return broken }
+		d.breaks(broken)
 		if err := d.r.Accept(t.Context(), e); !errors.Is(err, broken) {
 			t.Errorf("accepted with %v", err)
 		}
 		synctest.Wait()
 		d.want("runs", d.ran())
-		d.store.Fail = nil
+		d.breaks(nil)
 		d.accept(e)
 		d.want("runs", d.ran(), "t1")
 	})
@@ -76,29 +76,27 @@ func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
 		fail := func(on bool) {
-			synctest.Wait()
-			d.store.Fail = nil
-			if on {
-				d.store.Fail = func() error { return errors.New("the disk is full") }
+			if d.breaks(nil); on {
+				d.breaks(errors.New("the disk is full"))
 			}
 		}
-		d.down = true
+		d.change(func() { d.down = true })
 		d.accept(assigned("e1", d.task("t1", nil)))
 		fail(true)
-		d.down = false
-		time.Sleep(time.Hour)
+		d.change(func() { d.down = false })
+		d.wait(time.Hour)
 		d.want("runs while nothing can be kept", d.ran())
 		fail(false)
 		ended := make(chan struct{})
-		d.turn = func(context.Context, router.Turn) error { <-ended; return nil }
-		time.Sleep(time.Hour)
+		d.change(func() { d.turn = func(context.Context, router.Turn) error { <-ended; return nil } })
+		d.wait(time.Hour)
 		d.want("runs", d.ran(), "t1")
 		fail(true)
 		close(ended)
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned t1 running")
 		fail(false)
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned t1 done")
 		d.want("runs", d.ran(), "t1")
 	})
@@ -135,7 +133,7 @@ func TestE0_6_OneTaskSeriallyOthersInParallel(t *testing.T) {
 		if s := d.r.State(); s.Status != tracker.Busy || len(s.CurrentTasks) == 0 || s.Type != tracker.FrameHeartbeat {
 			t.Errorf("the agent is %+v", s)
 		}
-		time.Sleep(time.Hour)
+		d.wait(time.Hour)
 		if d.most != 2 && d.most != 3 {
 			t.Errorf("%d turns were there at once", d.most)
 		}
@@ -158,7 +156,7 @@ func TestParallelIsALimit(t *testing.T) {
 			for n := range 12 {
 				d.accept(assigned(fmt.Sprint("e", n), d.task(fmt.Sprint("t", n), nil)))
 			}
-			time.Sleep(time.Hour)
+			d.wait(time.Hour)
 			if want := max(most, map[int]int{0: 2}[most]); d.most != want || len(d.ran()) != 12 {
 				t.Errorf("%d at once, want %d; %d runs", d.most, want, len(d.ran()))
 			}
@@ -213,7 +211,7 @@ func TestE0_15_C_10_BlockedTasksWait(t *testing.T) {
 			d.accept(assigned("e-"+id, d.task(id, func(t *tracker.TaskOut) { t.Blocked, t.BlockedBy = true, []string{"A"} })))
 		}
 		d.task("other", func(t *tracker.TaskOut) { slug := "bob"; t.AssigneeSlug = &slug })
-		time.Sleep(24*time.Hour + time.Second)
+		d.wait(24*time.Hour + time.Second)
 		d.want("runs", d.ran())
 		d.want("items", d.items(), "task.assigned b accepted: the task waits for A", "task.assigned c accepted: the task waits for A")
 		for _, id := range []string{"b", "c"} {
@@ -243,7 +241,7 @@ func TestE0_15_AnEventThatComesLateIsSeenAlready(t *testing.T) {
 		d.accept(assigned("e1", d.task("b", func(t *tracker.TaskOut) { t.Blocked = true })))
 		d.edit("b", func(t *tracker.TaskOut) { t.Blocked = false })
 		late := frame("e2", tracker.EventTaskStatus, tracker.TaskStatus{TaskID: "a", Unblocked: []tracker.Unblocked{{TaskID: "b", AssigneeSlug: me}}})
-		time.Sleep(time.Hour) // somebody looks
+		d.wait(time.Hour) // somebody looks
 		d.want("runs", d.ran(), "b")
 		d.accept(late)
 		d.want("runs", d.ran(), "b")
@@ -272,7 +270,7 @@ func TestE1_13_TheBacklogNeverStarts(t *testing.T) {
 		d := newDesk(t, nil)
 		d.accept(assigned("e1", d.task("t1", func(t *tracker.TaskOut) { t.Status = tracker.Backlog })))
 		d.r.Connected(t.Context(), tracker.AuthOK{})
-		time.Sleep(24 * time.Hour)
+		d.wait(24 * time.Hour)
 		d.want("items", d.items(), "task.assigned t1 accepted: the task is in the backlog: it begins when it is moved to todo")
 		d.edit("t1", func(t *tracker.TaskOut) { t.Status = tracker.Todo })
 		d.accept(frame("e2", tracker.EventTaskStatus, tracker.TaskStatus{TaskID: "t1", From: tracker.Backlog, To: tracker.Todo}))
@@ -296,15 +294,15 @@ func TestE1_13_WhatChangedBeforeTheTurn(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := newDesk(t, nil)
-			d.down = true
+			d.change(func() { d.down = true })
 			d.accept(assigned("e1", d.task("t1", nil)))
 			if c.change != nil {
 				d.edit("t1", c.change)
 			} else {
-				delete(d.tasks, "t1")
+				d.change(func() { delete(d.tasks, "t1") })
 			}
-			d.down = false
-			time.Sleep(time.Hour)
+			d.change(func() { d.down = false })
+			d.wait(time.Hour)
 			d.want("items", d.items(), "task.assigned t1 dropped: "+c.want)
 			d.want("runs", d.ran())
 			d.want("given back", d.released)

@@ -74,7 +74,7 @@ func check(t *testing.T, tasks, chat router.Listen, f tracker.EventFrame, want s
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, func(o *router.Options) { o.TaskListen, o.ChatListen = tasks, chat })
 		d.task("t", nil)
-		d.refuse["list"] = tracker.Errorf(tracker.CodeUnavailable, "away") // what resync finds is no event's
+		d.change(func() { d.refuse["list"] = tracker.Errorf(tracker.CodeUnavailable, "away") }) // what resync finds is no event's
 		d.accept(f)
 		got := "-"
 		items, err := d.store.Items(t.Context(), router.Query{Agent: me})
