@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,9 +38,20 @@ func benchTask(i int) board.Task {
 	return t
 }
 
-func benchBoard(b testing.TB) *store.DB {
+// benchBoard is a database with tasks, and with the projects and members that they name.
+func benchBoard(b testing.TB, place string) *store.DB {
 	b.Helper()
-	db := openNew(b, store.Options{})
+	db := openAt(b, place, store.Options{})
+	var c board.Change
+	for i := range 20 {
+		c.Projects = append(c.Projects, board.Project{ID: fmt.Sprint("project-", i), Slug: fmt.Sprint("pumps-", i), Key: fmt.Sprint("P", i)})
+	}
+	for i := range 41 {
+		c.Members = append(c.Members, board.Member{ID: fmt.Sprint("id-", i), Slug: fmt.Sprint("member-", i), Kind: tracker.Agent})
+	}
+	if err := db.UpdateBoard(context.Background(), func(board.Reader) (board.Change, error) { return c, nil }); err != nil {
+		b.Fatal(err)
+	}
 	for at := 0; at < benchTasks; at += 1000 {
 		var c board.Change
 		for i := at; i < at+1000; i++ {
@@ -55,7 +67,7 @@ func benchBoard(b testing.TB) *store.DB {
 // BenchmarkListTasks lists 51 tasks of 100,000 by what callers ask for, the first page and
 // one from the middle. The figures are of each question: the median and the 99th of 100.
 func BenchmarkListTasks(b *testing.B) {
-	db := benchBoard(b)
+	db := benchBoard(b, filepath.Join(b.TempDir(), "hutch.db"))
 	middle := benchTask(benchTasks / 2).ID
 	for _, c := range []struct {
 		name string
@@ -98,6 +110,76 @@ func BenchmarkListTasks(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-us")
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-us")
 			b.ReportMetric(float64(rows), "rows")
+		})
+	}
+}
+
+// filtered are lists of tasks by each choice of project, statuses, assignee, labels and text,
+// with values that many tasks have and with those that few have.
+func filtered() (all []tracker.TaskQuery) {
+	for choice := 1; choice < 1<<5; choice++ {
+		for rare := range 2 {
+			var q tracker.TaskQuery
+			for i, choose := range []func(){
+				func() { q.Project = fmt.Sprint("pumps-", 3+rare) },
+				func() { q.Statuses = [][]string{{"todo", "in_progress", "in_review"}, {"backlog"}}[rare] },
+				func() { q.Assignee = []string{"member-7", "none"}[rare] },
+				func() { q.Labels = [][]string{{"team-2"}, {"label-5", "team-2"}}[rare] },
+				func() { q.Text = []string{"pump", "number 123"}[rare] },
+			} {
+				if choice&(1<<i) != 0 {
+					choose()
+				}
+			}
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// BenchmarkFilteredTasks has a board list tasks of 100,000: a page, and the next one if there
+// is one. The worst is the question whose median is the highest.
+func BenchmarkFilteredTasks(b *testing.B) {
+	for name, place := range map[string]func(testing.TB) string{
+		"SQLite":     func(t testing.TB) string { return filepath.Join(t.TempDir(), "hutch.db") },
+		"PostgreSQL": database,
+	} {
+		b.Run(name, func(b *testing.B) {
+			seat := board.New(benchBoard(b, place(b)), board.Options{}).
+				For(tracker.Caller{Slug: "member-1", Scopes: []string{tracker.TasksRead}})
+			questions := filtered()
+			all, each := []time.Duration(nil), make([][]time.Duration, len(questions))
+			for b.Loop() {
+				for i, q := range questions {
+					for range 2 {
+						began := time.Now()
+						page, err := seat.ListTasks(b.Context(), q)
+						took := time.Since(began)
+						if err != nil {
+							b.Fatal(err)
+						}
+						all, each[i] = append(all, took), append(each[i], took)
+						if q.Cursor = page.NextCursor; q.Cursor == "" {
+							break
+						}
+					}
+				}
+			}
+			ms := func(of []time.Duration, share int) float64 {
+				slices.Sort(of)
+				return float64(of[len(of)*share/100].Microseconds()) / 1e3
+			}
+			worst := 0
+			for i := range each {
+				if ms(each[i], 50) > ms(each[worst], 50) {
+					worst = i
+				}
+			}
+			b.Logf("worst: %+v", questions[worst])
+			b.ReportMetric(ms(all, 50), "p50-ms")
+			b.ReportMetric(ms(all, 99), "p99-ms")
+			b.ReportMetric(ms(each[worst], 50), "worst-ms")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
