@@ -32,9 +32,9 @@ func (w *work) checklist(ref string) (Task, []Step, error) {
 // step finds one by its id or its index.
 func step(t Task, steps []Step, ref string) (int, error) {
 	ref = strings.TrimSpace(ref)
-	if n, err := strconv.Atoi(ref); err == nil {
-		if n >= 0 && n < len(steps) {
-			return n, nil
+	if n, err := strconv.ParseUint(ref, 10, 31); err == nil {
+		if int(n) < len(steps) {
+			return int(n), nil
 		}
 		return 0, tracker.Errorf(tracker.CodeNotFound, "%s has no step %d", t.Key, n).
 			Next("it has " + strconv.Itoa(len(steps)) + " steps, counted from 0")

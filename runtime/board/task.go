@@ -17,8 +17,8 @@ func (w *work) task(ref, project string) (Task, error) {
 	if checkText("task", name, tracker.MaxRef, true) != nil {
 		return Task{}, notFound("task", ref)
 	}
-	if number, err := strconv.ParseInt(strings.TrimPrefix(name, "#"), 10, 64); err == nil {
-		return w.numbered(ref, number, project)
+	if number, err := strconv.ParseUint(strings.TrimPrefix(name, "#"), 10, 63); err == nil {
+		return w.numbered(ref, int64(number), project)
 	}
 	if lower := strings.ToLower(name); isID(lower) {
 		name = lower
@@ -46,7 +46,7 @@ func noTask(ref string) *tracker.Error {
 
 // numbered returns the one task with that number.
 func (w *work) numbered(ref string, number int64, project string) (Task, error) {
-	if number <= 0 {
+	if number == 0 {
 		return Task{}, noTask(ref)
 	}
 	const enough = 10 // to see that a name means nothing
