@@ -1,6 +1,10 @@
 package tracker
 
-import "time"
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+)
 
 // AttachmentOut is a file at a task or at a message, without what is in it.
 type AttachmentOut struct {
@@ -20,9 +24,23 @@ type UploadFile struct {
 	TaskID    string `json:"-"`
 	MessageID string `json:"-"`
 	Filename  string `json:"filename"`
-	// Content is base64 in JSON, at most [MaxFile] of bytes.
-	Content        []byte `json:"content"`
+	// Content has at most [MaxFile] bytes.
+	Content        Base64 `json:"content"`
 	IdempotencyKey string `json:"-"`
+}
+
+// Base64 are bytes that are base64 in JSON, as RFC 4648 has it (section 4): padded, with
+// nothing left over, and a text.
+type Base64 []byte
+
+// UnmarshalJSON reads a text or null, which is none.
+func (b *Base64) UnmarshalJSON(raw []byte) error {
+	var text string
+	err := json.Unmarshal(raw, &text)
+	if err == nil {
+		*b, err = base64.StdEncoding.Strict().DecodeString(text)
+	}
+	return err
 }
 
 // FileOut is a file with what is in it, base64 in JSON.

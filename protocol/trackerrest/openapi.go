@@ -171,7 +171,7 @@ func schemaOf(t reflect.Type, schemas map[string]any, sent bool) map[string]any 
 		return map[string]any{"type": "string", "format": "date-time"}
 	case typeOf[json.RawMessage](), typeOf[any]():
 		return map[string]any{}
-	case typeOf[[]byte]():
+	case typeOf[[]byte](), typeOf[tracker.Base64]():
 		return map[string]any{"type": "string", "contentEncoding": "base64"}
 	}
 	switch t.Kind() {
