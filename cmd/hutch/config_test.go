@@ -199,7 +199,7 @@ func TestConfigErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, body, want string
 	}{
-		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, url, hosts, origins, tls, require_jail, allow_unattended_grants, log, store, telemetry, runs, threads, limits, agents"},
+		{"unknown key", "tools: a\ntolls: b\n", "hutch.yaml:2: tolls: no such key; there are tools, state, policy, secrets, addr, url, hosts, origins, tls, require_jail, allow_unattended_grants, log, store, telemetry, runs, threads, tracker, limits, agents"},
 		{"unknown limit", "limits:\n  timeout: 1s\n  memroy: 1MiB\n",
 			"hutch.yaml:3: limits.memroy: no such key; there are memory, timeout, compile, input, output, log_lines, log_line, host_calls, fuel, calls_at_once, queue, calls_per_second, heartbeat, deaths, deaths_within, body, connections, workers"},
 		{"key twice", "addr: localhost:1\naddr: localhost:2\n", "hutch.yaml:2: addr: stands there twice, first in line 1"},

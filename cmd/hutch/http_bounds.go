@@ -5,15 +5,22 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
 // boundedBody limits how large a request's body may be and how long it may
 // take to arrive. The deadline stands before any handler runs: the server reads
 // what a handler left unread, and would otherwise wait for it without end.
-func boundedBody(next http.Handler, most int64) http.Handler {
+func boundedBody(next http.Handler, limit int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		most := limit
+		if carriesFile(r) {
+			most = max(limit, tracker.MaxFileBody)
+		}
 		if r.ContentLength > most {
 			w.Header().Set("Connection", "close")
 			refuse(w, http.StatusRequestEntityTooLarge, "too_large", "body of "+strconv.FormatInt(r.ContentLength, 10)+" bytes: at most "+strconv.FormatInt(most, 10))
@@ -26,6 +33,11 @@ func boundedBody(next http.Handler, most int64) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// carriesFile reports whether a request may be one that gives the tracker a file.
+func carriesFile(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/files") && r.URL.RawPath == ""
 }
 
 // timedBody takes the connection's deadline away once the body has been read:

@@ -127,17 +127,17 @@ func policySecrets() []policyKey {
 
 func policyOtherKinds() []policyKey {
 	names := func(kind, means, allowed, example string) policyKey {
-		return policyKey{path: grantPath + "/" + kind, means: unfollowed + means, allowed: allowed, fallback: none, example: example}
+		return policyKey{path: grantPath + "/" + kind, means: means, allowed: allowed, fallback: none, example: example}
 	}
 	return []policyKey{
 		{path: grantPath + "/kv", means: "values that it keeps, for each caller apart"},
 		{path: grantPath + "/kv/max", means: "keys, values, and 64 bytes for each; 0B in the grant of a tool gives none", allowed: "1B to 1GiB", fallback: "1MiB", example: "1MiB"},
 		{path: grantPath + "/kv/ttl", means: "the longest that a value is kept", allowed: "1s to 87600h", fallback: "for ever", example: "720h"},
-		names("tracker", "scopes in a tracker", "tasks:read, tasks:write, tasks:take, tasks:assign, tasks:force, steps:read, steps:write, messages:read, "+
+		names("tracker", "what it may do in the tracker, as whoever calls it", "tasks:read, tasks:write, tasks:take, tasks:assign, tasks:force, steps:read, steps:write, messages:read, "+
 			"messages:write, projects:read, members:read, members:self, files:read, files:write, each with @project behind it or not", `["tasks:read"]`),
-		names("conversation", "messages to other conversations", "send", "[send]"),
-		names("bridge", "tools of other servers, and other agents", "mcp:SERVER/TOOL and a2a:AGENT, one server's tool or one agent each", `["mcp:files/read_file"]`),
-		names("tool", "other tools", "names of tools", "[word_count]"),
+		names("conversation", unfollowed+"messages to other conversations", "send", "[send]"),
+		names("bridge", unfollowed+"tools of other servers, and other agents", "mcp:SERVER/TOOL and a2a:AGENT, one server's tool or one agent each", `["mcp:files/read_file"]`),
+		names("tool", unfollowed+"other tools", "names of tools", "[word_count]"),
 		{path: grantPath + "/fs", means: unfollowed + "folders"},
 		{path: grantPath + "/fs/-/path", means: "has to be there", allowed: "an absolute path", example: "/srv/docs"},
 		{path: grantPath + "/fs/-/mode", means: "has to be there", allowed: "ro, rw", example: "ro"},

@@ -11,7 +11,7 @@ import (
 
 // What pages and help say that nothing follows yet is answered as not available.
 func TestNothingIsBehindSomeOperations(t *testing.T) {
-	for _, op := range []abi.Op{abi.OpTracker, abi.OpConversation, abi.OpMCP, abi.OpA2A, abi.OpTool} {
+	for _, op := range []abi.Op{abi.OpConversation, abi.OpMCP, abi.OpA2A, abi.OpTool} {
 		s := &call{gate: New(Options{})}
 		if got := s.served(t.Context(), abi.Request{Op: op}, &Record{}); got.Code != abi.Unavailable {
 			t.Errorf("%s: %d: say so in docs/operators.md, docs/tool-authors.md and hutch help policy", op, got.Code)

@@ -23,12 +23,11 @@ const Local = "local"
 const (
 	// ThreadsRead lets a token read the threads of all principals.
 	ThreadsRead = "threads:read"
-	// Admin lets it see how hutch does: its metrics.
+	// Admin lets it see how hutch does, its metrics, and set up the tracker.
 	Admin = "admin"
 )
 
-// Scopes returns all scopes there are, sorted. Those of the tracker are names that a token
-// can have before there is one.
+// Scopes returns all scopes there are, sorted: those above, and those of the tracker.
 func Scopes() []string {
 	return []string{
 		Admin, "files:read", "files:write", "members:read", "members:self", "messages:read", "messages:write", "projects:read",

@@ -26,6 +26,7 @@ const (
 	MaxBlockers    = 100
 	MaxSteps       = 500 // of a task
 	MaxFile        = 10 << 20
+	MaxFileBody    = MaxFile*4/3 + 64<<10 // of a request with one, in base64
 	MaxFilename    = 255
 	MaxKey         = 128 // an idempotency key or a client_msg_id
 	MaxPage        = 200 // items of a page

@@ -114,7 +114,7 @@ func fileRoutes() []Route {
 			Method: "POST", Path: path, Scope: tracker.FilesWrite, Tools: []string{"upload_file"},
 			Summary: "keep a file at a " + what + ": base64 in JSON, or the bytes themselves as application/octet-stream with the query filename",
 			name:    name, status: 201, query: []param{text("filename", "of a body that is the file itself")}, body: typeOf[tracker.UploadFile](),
-			required: []string{"filename", "content"}, many: tracker.MaxFile*4/3 + 64<<10, answer: typeOf[tracker.AttachmentOut](),
+			required: []string{"filename", "content"}, many: tracker.MaxFileBody, answer: typeOf[tracker.AttachmentOut](),
 			do: func(c *call) (any, error) {
 				in, err := c.upload()
 				if err != nil {
