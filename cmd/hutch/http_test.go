@@ -124,7 +124,7 @@ func answer(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 
 func TestRoutes(t *testing.T) {
 	notReady := errors.New("loading 3 modules")
-	const nothing = `{"error":{"code":"not_found","message":"no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /healthz, /readyz and /metrics"}}` + "\n"
+	const nothing = `{"error":{"code":"not_found","message":"no such route: hutch serves /mcp, /agui, /agents/NAME/agui, /api/v1, /ws, /healthz, /readyz and /metrics"}}` + "\n"
 	for _, c := range []struct {
 		route string
 		ready error

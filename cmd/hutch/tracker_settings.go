@@ -70,7 +70,7 @@ func trackerSettings() []setting {
 				return setDurationUpTo(&cfg.Tracker.KeepAnswers, values[0], longest)
 			}},
 		{key: "tracker.sockets", env: "HUTCH_TRACKER_SOCKETS", fallback: "4096", allowed: "1 to 100000", example: "4096",
-			means: "agents that may be connected at once", set: func(cfg *Config, values []string) error { return setCount(&cfg.Tracker.Sockets, values[0], 100_000) }},
+			means: "agents that may be connected at once; each takes one of limits.connections", set: func(cfg *Config, values []string) error { return setCount(&cfg.Tracker.Sockets, values[0], 100_000) }},
 	}
 }
 
