@@ -16,6 +16,7 @@ import (
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/fetch"
 	"github.com/hutch-run/hutch/host/secrets"
+	"github.com/hutch-run/hutch/host/trackerproxy"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/rawjson"
 )
@@ -208,6 +209,8 @@ func (o *Observer) learn(r abi.Request, a Attempt) {
 		if json.Unmarshal(r.Body, &about) == nil {
 			a.About = abi.OneLine(cmp.Or(about.Key, about.Prefix), abi.KVMaxKey)
 		}
+	case abi.OpTracker:
+		a.About = o.learnTracker(r)
 	case abi.OpConversation:
 		o.grant.Conversation = []string{"send"}
 	}
@@ -228,6 +231,15 @@ func (o *Observer) learnHTTP(body []byte) (about string, asked *capability.Reque
 		o.learnSecret(rule)
 	}
 	return abi.OneLine(fmt.Sprintf("%s %s://%s%s", method, u.Scheme, u.Host, u.EscapedPath()), 300), &capability.Request{Method: method, URL: u}
+}
+
+func (o *Observer) learnTracker(r abi.Request) (about string) {
+	about, scope := trackerproxy.Needs(r)
+	if scope != "" && !slices.Contains(o.grant.Tracker, scope) {
+		o.grant.Tracker = append(o.grant.Tracker, scope)
+		slices.Sort(o.grant.Tracker)
+	}
+	return about
 }
 
 // learnSecret adds a rule that a guest asked for with a placeholder. One that the

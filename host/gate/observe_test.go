@@ -28,6 +28,10 @@ func TestObserverFindsTheSmallestPolicy(t *testing.T) {
 		{abi.OpKVGet, `{"prefix":"a"}`},
 		{abi.OpConversation, `{}`},
 		{abi.OpTracker, `{}`},
+		{abi.OpTracker, `{"method":"POST","path":"/tasks/TE-1/take","body":{}}`},
+		{abi.OpTracker, `{"method":"POST","path":"/tasks/TE-2/take","body":{}}`},
+		{abi.OpTracker, `{"method":"GET","path":"/tasks"}`},
+		{abi.OpTracker, `{"method":"POST","path":"/projects"}`},
 	}
 	for _, s := range steps {
 		wants(t, ask(o.Host, s.op, s.body), abi.Denied, "only observed")
@@ -40,7 +44,7 @@ func TestObserverFindsTheSmallestPolicy(t *testing.T) {
 	for _, a := range o.Attempts() {
 		about = append(about, fmt.Sprintf("%s %s", a.Op, a.About))
 	}
-	if got := strings.Join(about[:2], "; "); got != "http_request POST https://API.example.org./v1/items; http_request GET https://api.example.org/v1/items/7" || len(about) != len(steps) {
+	if got := strings.Join(about[:2], "; "); got != "http_request POST https://API.example.org./v1/items; http_request GET https://api.example.org/v1/items/7" || len(about) != len(steps) || about[9] != "tracker_request POST /tasks/TE-1/take" {
 		t.Errorf("attempts %q", about)
 	}
 	text := o.Policy("x.wasm", capability.Binding{Digest: digest})
@@ -52,6 +56,7 @@ func TestObserverFindsTheSmallestPolicy(t *testing.T) {
         - {name: query_key, query: key, host: api.example.org}
         - {name: token, header: Authorization, host: api.example.org}
       kv: {}
+      tracker: ["tasks:read", "tasks:take"]
       conversation: [send]
 `
 	if !strings.HasSuffix(text, want) {

@@ -124,19 +124,37 @@ func (p *Proxy) Serve(ctx context.Context, a Access, r abi.Request) abi.Response
 	return abi.Refuse(abi.Unavailable, "tracker_request: tracker_unavailable: the tracker cannot be reached now: try again later")
 }
 
-func (p *Proxy) serve(ctx context.Context, a Access, body []byte) (abi.TrackerResponse, error) {
-	var none abi.TrackerResponse
-	in, err := decode(body)
-	if err != nil {
-		return none, err
+// Needs returns what one operation is about, on one line, and the scope that it needs; the
+// scope is empty for one that no scope lets through.
+func Needs(r abi.Request) (about, scope string) {
+	in, found, _, err := read(r.Body)
+	about = abi.OneLine(in.Method+" "+in.Path, 300)
+	if r.Op != abi.OpTracker || err != nil {
+		return about, ""
 	}
-	segments, err := parsePath(in.Path)
-	if err != nil {
-		return none, refuse(abi.Invalid, "%s", err)
+	return about, found.scope
+}
+
+// read finds the route that a guest asks for.
+func read(body []byte) (in abi.TrackerRequest, r route, segments []string, err error) {
+	if in, err = decode(body); err != nil {
+		return in, r, nil, err
+	}
+	if segments, err = parsePath(in.Path); err != nil {
+		return in, r, nil, refuse(abi.Invalid, "%s", err)
 	}
 	r, ok := match(in.Method, segments)
 	if !ok {
-		return none, refuse(abi.Denied, "%s %s is open to no module", abi.OneLine(in.Method, 10), abi.OneLine(in.Path, 100))
+		err = refuse(abi.Denied, "%s %s is open to no module", abi.OneLine(in.Method, 10), abi.OneLine(in.Path, 100))
+	}
+	return in, r, segments, err
+}
+
+func (p *Proxy) serve(ctx context.Context, a Access, body []byte) (abi.TrackerResponse, error) {
+	var none abi.TrackerResponse
+	in, r, segments, err := read(body)
+	if err != nil {
+		return none, err
 	}
 	granted := grantedBy(a.Scopes, r.scope)
 	if granted.none() {
