@@ -35,7 +35,8 @@ func runToolCommand(p program) *cli.Command {
 		),
 		Action: func(c *cli.Context) error { return runRun(c, p) },
 		Description: `A FILE need not be in a tool folder; what the policy in force grants to a file of its name and bytes
-holds for it. What it keeps with kv is gone after the call. Tools in folders: see hutch tools call.
+holds for it. What it keeps with kv is gone after the call; what it does in the tracker stays done.
+Tools in folders: see hutch tools call.
 
 With --observe nothing leaves this machine, also of a MODULE that is held: each thing that the tool
 asks for is refused, or answered from a recording, and the policy says in comments what was asked.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,6 +38,9 @@ func recordedSite(t *testing.T) http.HandlerFunc {
 		r, err := readRecording(file)
 		must(t, err)
 		for _, e := range r.Exchanges {
+			if e.Op != abi.OpHTTP {
+				continue
+			}
 			var asked struct{ Method, URL string }
 			var answer page
 			must(t, errors.Join(json.Unmarshal(e.Request, &asked), json.Unmarshal(e.Answer, &answer)))
@@ -62,6 +66,28 @@ func recordedSite(t *testing.T) http.HandlerFunc {
 			_, _ = w.Write([]byte(got.Body))
 		}
 	}
+}
+
+// recordedTracker answers as the recordings of one example call have it.
+func recordedTracker(t *testing.T, known recording) *httptest.Server {
+	answers := map[string]abi.TrackerResponse{}
+	for _, e := range known.Exchanges {
+		if e.Op == abi.OpTracker {
+			var asked abi.TrackerRequest
+			var answer abi.TrackerResponse
+			must(t, errors.Join(json.Unmarshal(e.Request, &asked), json.Unmarshal(e.Answer, &answer)))
+			answers[asked.Method+" "+asked.Path] = answer
+		}
+	}
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, ok := answers[r.Method+" "+strings.TrimPrefix(r.URL.EscapedPath(), trackerPath)]
+		if !ok || r.Header.Get("Authorization") != "Bearer recorded" {
+			t.Errorf("the tracker was asked %s %s", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(got.Status)
+		_, _ = w.Write(got.Body)
+	}))
 }
 
 // What is printed when an example call of a shipped tool is observed is a policy, and
@@ -141,6 +167,10 @@ var (
 func (o observedModule) inForce(t *testing.T, call example, known recording, policy string) callReport {
 	t.Helper()
 	folder := t.TempDir()
+	elsewhere := recordedTracker(t, known)
+	defer elsewhere.Close()
+	o.cfg.Tracker = trackerConfig{URL: elsewhere.URL + trackerPath, TokenFile: filepath.Join(folder, "token")}
+	must(t, os.WriteFile(o.cfg.Tracker.TokenFile, []byte("recorded\n"), 0o600))
 	o.cfg.Policy = filepath.Join(folder, "policy.yaml")
 	must(t, os.WriteFile(o.cfg.Policy, []byte(anyRule.ReplaceAllString(policy, "${1}allow_private: [127.0.0.1/32], ${2}")), 0o600))
 	bench, err := openWorkbench(o.cfg, o.p)

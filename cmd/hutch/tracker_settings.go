@@ -107,8 +107,10 @@ func (cfg Config) checkTracker(env func(string) string) []error {
 
 // token reads the token. Its error has nothing of it.
 func (c trackerConfig) token(env func(string) string) (secrets.Value, error) {
-	text := []byte(env(c.TokenEnv))
-	if c.TokenFile != "" {
+	var text []byte
+	if c.TokenFile == "" {
+		text = []byte(env(c.TokenEnv))
+	} else {
 		var err error
 		if text, err = readOwn(keyTrackerToken, c.TokenFile, maxTrackerToken, ownfile.Needs{Private: true}); err != nil {
 			return secrets.Value{}, err

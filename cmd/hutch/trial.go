@@ -19,14 +19,17 @@ import (
 )
 
 // trial serves the calls of one module that is in no tool folder, as the policy in
-// force says and with the secrets there are. Its storage is one of its own.
+// force says and with the secrets there are. Its storage is one of its own; the tracker is
+// the one that there is.
 type trial struct {
 	book    *capability.Book
 	vault   *secrets.Vault
 	client  *fetch.Client
 	scratch *scratch
-	door    door
-	log     *slog.Logger
+	// app has the tracker, and what reaches it where another process has it.
+	app  *App
+	door door
+	log  *slog.Logger
 	// keep takes the exchanges of the call that runs; nil keeps none.
 	keep *tape
 }
@@ -37,11 +40,14 @@ func openTrial(ctx context.Context, cfg Config, p program, name string, body []b
 	if err != nil {
 		return nil, err
 	}
-	a := &App{cfg: cfg, log: log, fetch: func(string) ([]byte, error) { return body, nil }}
+	a := &App{cfg: cfg, log: log, fetch: func(string) ([]byte, error) { return body, nil }, borrowed: &borrower{cfg: cfg, log: log}}
 	if a.policy, err = openPolicy(cfg, log); err != nil {
 		return nil, err
 	}
-	t := &trial{log: log, client: fetch.New(p.web)}
+	if err := a.openTracker(ctx, p); err != nil {
+		return nil, fmt.Errorf("tracker: %w", err)
+	}
+	t := &trial{log: log, app: a, client: fetch.New(p.web)}
 	if t.book, err = a.openBook(set); err != nil {
 		return nil, err
 	}
@@ -58,7 +64,7 @@ func openTrial(ctx context.Context, cfg Config, p program, name string, body []b
 // Close ends what it opened.
 func (t *trial) Close() error {
 	t.client.Close()
-	return t.scratch.Close()
+	return errors.Join(t.scratch.Close(), t.app.Close())
 }
 
 // options are those of a registry that serves the module.
@@ -70,7 +76,7 @@ func (t *trial) options() registry.Options {
 // a module with a quota gets nothing, and not past it.
 func (t *trial) newDoor() door {
 	logs := guestlog.New(guestlog.Options{Logger: t.log, Redact: t.vault.Redactor().Text})
-	o := gate.Options{Fetch: t.client, Secrets: t.vault, Logger: t.log, KV: kv.New(t.scratch.db, t.log)}
+	o := gate.Options{Fetch: t.client, Secrets: t.vault, Logger: t.log, KV: kv.New(t.scratch.db, t.log), Tracker: t.app.trackerDoor()}
 	return door{book: t.book, gate: gate.New(o), logs: logs}
 }
 
