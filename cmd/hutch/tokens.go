@@ -21,7 +21,7 @@ func tokensCommand(p program) *cli.Command {
 		Name:        "tokens",
 		Usage:       "create, list and revoke the tokens that clients of serve come in with",
 		UsageText:   "hutch tokens COMMAND [flags] [arguments]",
-		Subcommands: []*cli.Command{tokensCreateCommand(p), tokensListCommand(p), tokensRevokeCommand(p)},
+		Subcommands: []*cli.Command{tokensCreateCommand(p), tokensListCommand(p, "hutch tokens"), tokensRevokeCommand(p, "hutch tokens")},
 		Description: `As long as there is none, whoever is on this machine may call what serve serves, and nobody else. As
 soon as there is one, every request needs a token, but those to /healthz and /readyz, and serve may
 listen on other addresses than loopback. A client sends the header Authorization: Bearer TOKEN.
@@ -37,19 +37,20 @@ examples:
 // tokenFlags are the flags of the commands about tokens.
 func tokenFlags() []cli.Flag { return someFlags(flagState, flagConfig) }
 
-func tokensListCommand(p program) *cli.Command {
+// tokensListCommand is that of a group of commands.
+func tokensListCommand(p program, below string) *cli.Command {
 	return &cli.Command{
 		Name:      "list",
 		Usage:     "list tokens: name, principal, scopes, when they were made and used, and until when they are good",
-		UsageText: "hutch tokens list [flags]",
+		UsageText: below + " list [flags]",
 		Flags:     append(tokenFlags(), jsonFlag("the list")),
 		Action:    func(c *cli.Context) error { return runTokensList(c, p) },
 		Description: `What comes last is how the token begins. The rest of it is kept nowhere. When a token was last used
 is told by a hutch that runs, since it was started.
 
 examples:
-  $ hutch tokens list
-  $ hutch tokens list --json`,
+  $ ` + below + ` list
+  $ ` + below + ` list --json`,
 	}
 }
 
@@ -130,11 +131,12 @@ func printTokens(w io.Writer, rows []listedToken) error {
 	return err
 }
 
-func tokensRevokeCommand(p program) *cli.Command {
+// tokensRevokeCommand is that of a group of commands.
+func tokensRevokeCommand(p program, below string) *cli.Command {
 	return &cli.Command{
 		Name:      "revoke",
 		Usage:     "take a token away",
-		UsageText: "hutch tokens revoke NAME [flags]",
+		UsageText: below + " revoke NAME [flags]",
 		Flags: append(tokenFlags(), jsonFlag("what was revoked"), &cli.BoolFlag{Name: flagOpen,
 			Usage: "take the last token away too: whoever is on this machine needs none then"}),
 		Action: func(c *cli.Context) error { return runTokensRevoke(c, p) },
@@ -143,8 +145,8 @@ says that no token is to be needed any more: then whoever is on this machine may
 once. To replace the last one, make another first.
 
 examples:
-  $ hutch tokens revoke alice
-  $ hutch tokens revoke alice --open`,
+  $ ` + below + ` revoke alice
+  $ ` + below + ` revoke alice --open`,
 	}
 }
 

@@ -27,7 +27,7 @@ func tokensCreateCommand(p program) *cli.Command {
 		Flags: append(tokenFlags(),
 			&cli.StringFlag{Name: flagPrincipal, Usage: "`NAME`: who is accountable for what comes with it (default: the name of the token)"},
 			&cli.StringSliceFlag{Name: flagScope, Usage: "`SCOPE`: what it may do besides; may be repeated (default: none)"},
-			&cli.StringFlag{Name: flagExpires, Usage: "`WHEN`: 12h, 90d, or the day it ends, such as 2030-12-31 (default: never)"},
+			expiresFlag(),
 			jsonFlag("the token and what is kept of it")),
 		Action: func(c *cli.Context) error { return runTokensCreate(c, p) },
 		Description: `The token is the one line on standard output. Nothing but a hash of it is kept.
@@ -46,6 +46,10 @@ examples:
   $ hutch tokens create ci --principal alice --expires 90d
   $ hutch tokens create prometheus --scope admin > /etc/prometheus/hutch.token`,
 	}
+}
+
+func expiresFlag() cli.Flag {
+	return &cli.StringFlag{Name: flagExpires, Usage: "`WHEN`: 12h, 90d, or the day it ends, such as 2030-12-31 (default: never)"}
 }
 
 // trackerScopes are those that are not explained one by one.
@@ -69,10 +73,14 @@ func runTokensCreate(c *cli.Context, p program) error {
 	if err != nil {
 		return err
 	}
-	if err := access.CheckScopes(c.StringSlice(flagScope)); err != nil {
+	return createToken(c, cfg, name, cmp.Or(c.String(flagPrincipal), name), c.StringSlice(flagScope))
+}
+
+// createToken makes a token, keeps its hash and shows it.
+func createToken(c *cli.Context, cfg Config, name, principal string, scopes []string) error {
+	if err := access.CheckScopes(scopes); err != nil {
 		return usagef("--%s: %w", flagScope, err)
 	}
-	principal := cmp.Or(c.String(flagPrincipal), name)
 	if err := access.CheckName(principal); err != nil {
 		return usagef("--%s %w", flagPrincipal, err)
 	}
@@ -80,7 +88,7 @@ func runTokensCreate(c *cli.Context, p program) error {
 	if err != nil {
 		return usagef("--%s %w", flagExpires, err)
 	}
-	t, text, err := access.New(name, principal, c.StringSlice(flagScope), time.Now(), expires)
+	t, text, err := access.New(name, principal, scopes, time.Now(), expires)
 	if err != nil {
 		return usagef("%w", err)
 	}
