@@ -293,7 +293,7 @@ func arrange(app *cli.App, args []string) (line []string, help bool) {
 	}
 	options, rest, help := splitFlags(flags, args)
 	unknown := len(commands) > 0 && len(rest) > 0
-	if help && !unknown || len(commands) > 0 && len(args) == 0 {
+	if help && !unknown || len(commands) > 0 && len(args) == 0 && !acts(line, flags) {
 		return line, true
 	}
 	line = append(line, options...)
@@ -302,6 +302,9 @@ func arrange(app *cli.App, args []string) (line []string, help bool) {
 	}
 	return line, false
 }
+
+// acts reports whether a group of commands does something itself: then it has flags for that.
+func acts(line []string, flags []cli.Flag) bool { return len(line) > 0 && len(flags) > 0 }
 
 func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	for _, cmd := range commands {

@@ -44,7 +44,7 @@ func configOf(t testing.TB, env map[string]string, args ...string) (Config, erro
 	}}
 	var cfg Config
 	var got error
-	app := &cli.App{Name: "hutch", Flags: append(folderFlags(), addrFlag(), identityFlag(), unattendedFlag(), logFlag("error")), DisableSliceFlagSeparator: true,
+	app := &cli.App{Name: "hutch", Flags: append(append(folderFlags(), elsewhereFlags()...), addrFlag(), identityFlag(), unattendedFlag(), logFlag("error")), DisableSliceFlagSeparator: true,
 		Action: func(c *cli.Context) error {
 			cfg, got = loadConfig(c, p)
 			return nil

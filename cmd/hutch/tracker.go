@@ -19,11 +19,12 @@ import (
 
 func trackerCommand(p program) *cli.Command {
 	return &cli.Command{
-		Name:      "tracker",
-		Usage:     "serve a tracker of tasks alone, without tools",
-		UsageText: "hutch tracker [flags]",
-		Flags:     append(someFlags(flagState, flagConfig), addrFlag(), logFlag("info")),
-		Action:    func(c *cli.Context) error { return attended(c, p, runTracker) },
+		Name:        "tracker",
+		Usage:       "serve a tracker of tasks alone, without tools, or ask one",
+		UsageText:   "hutch tracker [flags]\n   hutch tracker COMMAND [flags] [arguments]",
+		Subcommands: trackerCommands(p),
+		Flags:       append(someFlags(flagState, flagConfig), addrFlag(), logFlag("info")),
+		Action:      func(c *cli.Context) error { return attended(c, p, runTracker) },
 		Description: `It is the tracker that "hutch serve" has too: projects, tasks with steps, messages and files, and a
 socket that tells agents what happens. Its routes are at / and at /api/v1, which also has their
 description, /api/v1/openapi.json; the socket is at /ws. Without tokens, whoever is on this machine is

@@ -38,6 +38,9 @@ const (
 	keyTrackerToken = "tracker.token_file"
 	keyTrackerEnv   = "tracker.token_env"
 	keyTrackerPlain = "tracker.allow_plain"
+
+	envTrackerURL   = "HUTCH_TRACKER_URL"
+	envTrackerToken = "HUTCH_TRACKER_TOKEN_FILE"
 )
 
 // maxTrackerToken is the largest file with a token, in bytes.
@@ -45,12 +48,12 @@ const maxTrackerToken = 4 << 10
 
 func trackerSettings() []setting {
 	return []setting{
-		{key: keyTrackerURL, env: "HUTCH_TRACKER_URL", fallback: "the one in this program", derived: true, allowed: "where its routes are", example: "https://tracker.example.org/api/v1",
+		{key: keyTrackerURL, env: envTrackerURL, flag: flagURL, fallback: "the one in this program", derived: true, allowed: "where its routes are", example: "https://tracker.example.org/api/v1",
 			means: "tracker that tools and agents work with", set: func(cfg *Config, values []string) error {
 				cfg.Tracker.URL = values[0]
 				return checkTrackerURL(values[0])
 			}},
-		{key: keyTrackerToken, env: "HUTCH_TRACKER_TOKEN_FILE", fallback: "none", derived: true, allowed: "a file of mode 0600", example: "tracker-token",
+		{key: keyTrackerToken, env: envTrackerToken, flag: flagTokenFile, fallback: "none", derived: true, allowed: "a file of mode 0600", example: "tracker-token",
 			means: "token for the tracker of tracker.url", path: true, set: func(cfg *Config, values []string) error { cfg.Tracker.TokenFile = values[0]; return nil }},
 		{key: keyTrackerEnv, env: "HUTCH_TRACKER_TOKEN_ENV", fallback: "none", derived: true, allowed: "the name of a variable", example: "TRACKER_TOKEN",
 			means: "variable that has it, in place of a file", instead: "token_file", set: func(cfg *Config, values []string) error { cfg.Tracker.TokenEnv = values[0]; return nil }},
