@@ -90,6 +90,7 @@ func scriptProgram() program {
 //	                            of config_get the body is the key
 //	unhex FILE DIGITS           make a file from hexadecimal digits
 //	owned                       wait until a process owns the state folder
+//	address                     have the URL of who owns it in $SERVED
 //	database NAME FILE          make a database, whose URL is $NAME and whose password is $PASSWORD and in a file
 //
 // [javascript] holds where there is an engine for JavaScript, which make fetches, and
@@ -132,7 +133,7 @@ func TestScript(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "module": cmdModule, "endless": cmdEndless, "logging": cmdLogging, "stamp": cmdStamp, "unhex": cmdUnhex, "owned": cmdOwned,
-			"asking": cmdAsking, "starting": cmdStarting, "database": cmdDatabase,
+			"asking": cmdAsking, "starting": cmdStarting, "database": cmdDatabase, "address": cmdAddress,
 		},
 	})
 }
@@ -218,6 +219,12 @@ func cmdOwned(ts *testscript.TestScript, _ bool, _ []string) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+func cmdAddress(ts *testscript.TestScript, _ bool, _ []string) {
+	var info owner.Info
+	ts.Check(askOwner(context.Background(), state{filepath.Join(ts.Getenv("XDG_STATE_HOME"), "hutch")}, aboutPath, &info))
+	ts.Setenv("SERVED", schemeOf(info.TLS)+info.Addr)
 }
 
 // database makes a database of PostgreSQL and returns its URL. Without a server the test
