@@ -20,7 +20,8 @@ const (
 // sees in the rendered page, says what these tests do with it: "run" runs it,
 // "run inspector" runs it if the MCP inspector is installed, "prints" looks for
 // each of its lines in what the block before it printed, "policy" is the policy
-// of the server that they run beside, and "page" serves the page of the document.
+// of the server that they run beside, "page" serves the page of the document, and
+// "session" is played on the socket of the tracker.
 type block struct {
 	mark, language, text string
 	line                 int
@@ -48,9 +49,9 @@ func blocksOf(t *testing.T, document string) (blocks []block) {
 
 // TestReadmeMarks holds that a misspelt mark, or none, does not switch a command off.
 func TestReadmeMarks(t *testing.T) {
-	for _, document := range []string{readme, agents} {
+	for _, document := range []string{readme, agents, trackerPage} {
 		for _, b := range blocksOf(t, document) {
-			if !slices.Contains([]string{"", "run", "run inspector", "prints", "policy", "page"}, b.mark) {
+			if !slices.Contains([]string{"", "run", "run inspector", "prints", "policy", "page", "session"}, b.mark) {
 				t.Errorf("%s:%d: no such mark: %q", document, b.line, b.mark)
 			}
 			if b.mark == "" && strings.Contains(b.text, "curl ") {
