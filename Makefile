@@ -1,5 +1,6 @@
 # Everything is built from source with Go alone; make is here for the names.
-# Two to remember: `make run` tries hutch, `make test` tests all of it.
+# Three to remember: `make run` shows it at work, `make serve` serves, `make test` tests
+# all of it.
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD   := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -14,7 +15,7 @@ SOAK ?= 10m
 SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
-.PHONY: need-go hutch slim javascript run tools test check check-format check-tree check-lint check-modules check-locks check-targets \
+.PHONY: need-go hutch slim javascript run serve tools test check check-format check-tree check-lint check-modules check-locks check-targets \
 	bench bench-engine bench-peers bench-documents soak soak-server fmt clean
 
 need-go:
@@ -37,9 +38,14 @@ slim: need-go
 javascript: need-go
 	@go run ./.ci/javascript
 
-## run: build the tools and the program, then serve on loopback; ARGS are
-## further flags, as in make run ARGS='--addr 127.0.0.1:9000'
+## run: build the tools and the program, give an agent a task, and show what it does
+## until the task is in review; ARGS are further flags of the hutch serve it starts
 run: tools
+	@examples/team/run $(ARGS)
+
+## serve: build the tools and the program, then serve on loopback; ARGS are
+## further flags, as in make serve ARGS='--addr 127.0.0.1:9000'
+serve: tools
 	@exec bin/hutch serve $(ARGS)
 
 ## tools: build every guest that changed into tools-wasm and embed them

@@ -4,6 +4,7 @@ package cmd_test
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -14,15 +15,15 @@ import (
 	"testing"
 )
 
-// TestMakeRun types make run in a copy of the tree that nothing was built in,
-// and then whatever it says to try.
-func TestMakeRun(t *testing.T) {
+// TestMakeServe types make serve in a copy of the tree that nothing was built in,
+// and then whatever it says to try. make run, typed there too, shows a task.
+func TestMakeServe(t *testing.T) {
 	if !required() {
 		t.Skip("builds everything once more: HUTCH_REQUIRE=all runs it")
 	}
 	p := program{dir: copyTree(t), addr: freeAddr(t)}
 	p.env = append(goEnv(t), "HOME="+p.dir, "XDG_STATE_HOME=", "HUTCH_STATE=", "HUTCH_TOOLS=", "HUTCH_ADDR=")
-	suggested := makeRun(t, p)
+	suggested := makeServe(t, p)
 	if !p.isReady(t) {
 		t.Error("it is not ready when it says what to try")
 	}
@@ -41,11 +42,54 @@ func TestMakeRun(t *testing.T) {
 	}
 }
 
-// makeRun starts make run, and returns the commands it suggests once it is
+// TestMakeRunShowsATask types what make run does once everything is built: an agent is
+// given a task, and the trail is shown until the task is in review.
+func TestMakeRunShowsATask(t *testing.T) {
+	p := newProgram(t)
+	demo := func(args ...string) *exec.Cmd {
+		script, err := filepath.Abs(filepath.Join("..", "examples", "team", "run"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := p.command(t, "sh", append([]string{script}, args...)...)
+		cmd.Env = append(cmd.Env, "HUTCH="+p.binary(), "TMPDIR="+t.TempDir())
+		return cmd
+	}
+	cmd := demo()
+	shown, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, shown, stderrOf(err))
+	}
+	for _, want := range []string{"DEMO-1", "in_progress", "Read the task", "Write the report", "report.md", "in_review"} {
+		if !strings.Contains(string(shown), want) {
+			t.Errorf("nothing of %q in\n%s", want, shown)
+		}
+	}
+	// What it started has ended, and left nothing.
+	for _, entry := range cmd.Env {
+		if dir, ok := strings.CutPrefix(entry, "TMPDIR="); ok {
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left in the temporary folder: %v, %v", left, err)
+			}
+		}
+	}
+	if out, err := demo("--addr", "no address").CombinedOutput(); err == nil || !strings.Contains(string(out), "hutch: error: ") {
+		t.Errorf("a server that does not start: %v\n%s", err, out)
+	}
+}
+
+func stderrOf(err error) string {
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return string(exit.Stderr)
+	}
+	return ""
+}
+
+// makeServe starts make serve, and returns the commands it suggests once it is
 // ready. The end of the test stops it, as Ctrl-C does.
-func makeRun(t *testing.T, p program) (suggested []string) {
+func makeServe(t *testing.T, p program) (suggested []string) {
 	t.Helper()
-	cmd := p.command(t, "make", "run", "ARGS=--addr "+p.addr)
+	cmd := p.command(t, "make", "serve", "ARGS=--addr "+p.addr)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	said, err := cmd.StderrPipe()
@@ -62,7 +106,7 @@ func makeRun(t *testing.T, p program) (suggested []string) {
 		}
 		_ = cmd.Wait() // make says that it was interrupted
 		if c, err := net.Dial("tcp", p.addr); err == nil {
-			t.Errorf("after make run something listens at %s: %v", p.addr, c.Close())
+			t.Errorf("after make serve something listens at %s: %v", p.addr, c.Close())
 		}
 	})
 	var seen []string
@@ -79,7 +123,7 @@ func makeRun(t *testing.T, p program) (suggested []string) {
 			return suggested
 		}
 	}
-	t.Fatalf("make run suggests nothing:\n%s", strings.Join(seen, "\n"))
+	t.Fatalf("make serve suggests nothing:\n%s", strings.Join(seen, "\n"))
 	return nil
 }
 
