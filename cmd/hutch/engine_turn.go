@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/chat"
@@ -33,11 +32,8 @@ type turnEnd struct {
 	Asks []event.Interrupt
 }
 
-// busyWait is how long a turn waits that finds too many runs before it.
-const busyWait = time.Second
-
 // turn runs a turn to its end. Its error is that of the run, an [event.Failure], or the one
-// of ctx, whose end cancels the run. see, if not nil, is told what happens, and must be quick.
+// of ctx, whose end cancels the run; it is a [session.ErrBusy] if there is no room for it. see, if not nil, is told what happens, and must be quick.
 func (a *engineAgent) turn(ctx context.Context, t agentTurn, see func(event.Event)) (turnEnd, error) {
 	who := session.Principal{Name: access.Local}
 	t.Thread = a.threadOf(ctx, who, t.Thread)
@@ -106,7 +102,7 @@ func (a *engineAgent) threadOf(ctx context.Context, who session.Principal, id st
 	return id
 }
 
-// submitTurn hands a turn to the keeper, as soon as there is room for it.
+// submitTurn hands a turn to the keeper.
 func (a *engineAgent) submitTurn(ctx context.Context, who session.Principal, t agentTurn) (*session.Stream, error) {
 	in := event.Input{ThreadID: t.Thread, RunID: t.RunID, Messages: []chat.Message{{ID: t.RunID, Role: chat.User, Content: chat.Text(t.Prompt)}}}
 	caller := tool.Caller{
@@ -115,20 +111,11 @@ func (a *engineAgent) submitTurn(ctx context.Context, who session.Principal, t a
 		Face:   faceTracker,
 		Asks:   true,
 	}
-	for {
-		s, err := a.keeper.Submit(ctx, who, session.Input{
-			Thread: t.Thread, RunID: t.RunID, Trigger: session.ByEvent, Agent: a.cfg.Name, Title: t.Title,
-			Messages: in.Messages, Mode: session.Append, Fits: a.owns,
-		}, a.runner(ctx, caller, in, who))
-		if !errors.Is(err, session.ErrBusy) {
-			return s, toldRun(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(busyWait):
-		}
-	}
+	s, err := a.keeper.Submit(ctx, who, session.Input{
+		Thread: t.Thread, RunID: t.RunID, Trigger: session.ByEvent, Agent: a.cfg.Name, Title: t.Title,
+		Messages: in.Messages, Mode: session.Append, Fits: a.owns,
+	}, a.runner(ctx, caller, in, who))
+	return s, toldRun(err)
 }
 
 // abandon cancels a run that nobody waits for any more, and returns why.

@@ -131,31 +131,34 @@ func TestTurnsOfTwoAgentsAboutOneTask(t *testing.T) {
 	}
 }
 
-// A turn that finds no room waits for it, and is not lost.
-func TestTurnsWaitForRoom(t *testing.T) {
-	e := turnEngine(t, "runs: {at_once: 1, queue: 1}")
+// A turn that finds no room has not begun, and may be handed over again.
+func TestTurnsThatFindNoRoom(t *testing.T) {
+	e := turnEngine(t, "runs: {at_once: 1, queue_per_thread: 1}")
 	coder, _ := e.named("coder")
 	hold, release := context.WithCancel(t.Context())
-	begun := make(chan event.Event, 100)
-	ended := make(chan error, 3)
-	for _, id := range []string{"1", "2"} {
-		go func() {
-			_, err := coder.turn(hold, agentTurn{Thread: id, RunID: id, Prompt: "wait"}, func(e event.Event) { begun <- e })
-			ended <- err
-		}()
-	}
-	<-begun
-	go func() {
-		end, err := coder.turn(t.Context(), agentTurn{Thread: "3", RunID: "3", Prompt: "late"}, nil)
-		if err == nil && end.Text != "done: late" {
-			err = errors.New(end.Text)
-		}
+	begun, ended := make(chan event.Event, 100), make(chan error, 3)
+	turn := func(id string) {
+		_, err := coder.turn(hold, agentTurn{Thread: "t", RunID: id, Prompt: "wait"}, func(e event.Event) { begun <- e })
 		ended <- err
-	}()
+	}
+	go turn("1")
+	<-begun
+	go turn("2")
+	go turn("3")
+	if err := <-ended; !errors.Is(err, session.ErrBusy) { // one of the two waits
+		t.Error(err)
+	}
 	release()
-	for range 3 {
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+	for range 2 {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
+		}
+	}
+	must(t, e.quiet(t.Context()))
+	for _, id := range []string{"2", "3"} {
+		end, err := coder.turn(t.Context(), agentTurn{Thread: "t", RunID: id + "b", Prompt: "late"}, nil)
+		if err != nil || end.Text != "done: late" {
+			t.Errorf("%+v, %v", end, err)
 		}
 	}
 }
