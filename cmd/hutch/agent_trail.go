@@ -16,14 +16,11 @@ import (
 const (
 	trailConnected = "connected"
 	trailLost      = "lost"
-	trailTask      = "task" // an item of the inbox is in another state
-	trailBegun     = "begun"
+	trailTask      = "task" // something happens to it in the agent's inbox
 	trailSaid      = "said"
 	trailCalled    = "called"
 	trailAnswered  = "answered"
 	trailWaiting   = "waiting"
-	trailDone      = "done"
-	trailFailed    = "failed"
 )
 
 // trailLine is one line of the trail of an agent, as a program reads it.
@@ -31,8 +28,9 @@ type trailLine struct {
 	Time  time.Time `json:"time"`
 	Agent string    `json:"agent"`
 	What  string    `json:"what"`
-	// Task is the key of the task that it is about; empty for none.
-	Task string `json:"task,omitempty"`
+	// Task is the key of the task that it is about, and Title what that is called.
+	Task  string `json:"task,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Thread and Run are where the rest can be read.
 	Thread string `json:"thread,omitempty"`
 	Run    string `json:"run,omitempty"`
@@ -85,6 +83,9 @@ func (l trailLine) verb() string {
 		return l.Tool
 	case trailAnswered:
 		return l.Tool + " answers"
+	}
+	if l.What == trailTask {
+		return "" // the text says it
 	}
 	return l.What
 }

@@ -187,6 +187,9 @@ func (cfg *Config) checkAgent(a *agentConfig) (wrong []error) {
 	if has("prompt") && has("prompt_file") {
 		refuse("prompt_file", "there is prompt too: take one away")
 	}
+	if has("tracker.token_env") && has("tracker.token_file") {
+		refuse("tracker.token_file", "there is token_env too: take one away")
+	}
 	if has("model.key_env") && has("model.key_file") {
 		refuse("model.key_file", "there is key_env too: take one away")
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/hutch-run/hutch/host/secrets"
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
@@ -21,6 +22,10 @@ type agentTracker struct {
 	Capabilities []string
 	// Lang is the language in which it is told of its tasks.
 	Lang string
+	// TokenFile and TokenEnv say where its token for a tracker elsewhere is, where it has one
+	// of its own. Token is one that was read already.
+	TokenFile, TokenEnv string
+	Token               secrets.Value `json:"-"`
 }
 
 // What an agent hears of tasks and chats.
@@ -59,7 +64,26 @@ func (f agentField) tracker() []setting {
 			}},
 		{key: "tracker.lang", fallback: "en", allowed: strings.Join(langs(), ", "), example: "en",
 			means: "language in which it is told of its tasks", set: f.word(func(a *agentConfig) *string { return &a.Tracker.Lang }, langs()...)},
+		{key: "tracker.token_file", fallback: "that of all tools and agents", derived: true, allowed: "a file of mode 0600", example: "coder-token",
+			means: "its own token for the tracker of tracker.url", path: true, set: f.word(func(a *agentConfig) *string { return &a.Tracker.TokenFile })},
+		{key: "tracker.token_env", fallback: "none", derived: true, allowed: "the name of a variable", instead: "token_file", example: "CODER_TOKEN",
+			means: "variable that has it", set: f.checked(func(a *agentConfig) *string { return &a.Tracker.TokenEnv }, checkVariable)},
 	}
+}
+
+// trackerOf is how an agent reaches a tracker elsewhere: with its own token if it has one.
+func (cfg Config) trackerOf(agent string) trackerConfig {
+	c := cfg.Tracker
+	for _, a := range cfg.Agents {
+		if own := a.Tracker; a.Name == agent && own.hasToken() {
+			c.TokenFile, c.TokenEnv, c.Token = own.TokenFile, own.TokenEnv, own.Token
+		}
+	}
+	return c
+}
+
+func (t agentTracker) hasToken() bool {
+	return t.TokenFile != "" || t.TokenEnv != "" || t.Token.Reveal() != ""
 }
 
 // checkCapabilities refuses what a tracker would not take as one.

@@ -75,6 +75,7 @@ var checks = []struct {
 	{"address", checkAddress},
 	{"tokens", checkTokens},
 	{"certificate", checkCertificate},
+	{"agents", checkAgents},
 	{"go toolchain", checkGo},
 	{"platform", checkPlatform},
 }

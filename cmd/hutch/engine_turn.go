@@ -26,6 +26,8 @@ type agentTurn struct {
 
 // turnEnd is how a turn ended that did not fail.
 type turnEnd struct {
+	// Thread is where it happened, which may be another one than was asked for.
+	Thread string
 	// Text is what the agent said last.
 	Text string
 	// Asks are the questions to a person that it ended with.
@@ -50,7 +52,7 @@ func (a *engineAgent) turn(ctx context.Context, t agentTurn, see func(event.Even
 	if ctx.Err() != nil && err != nil {
 		return turnEnd{}, a.abandon(ctx, who, t)
 	}
-	if err == nil {
+	if end.Thread = t.Thread; err == nil {
 		end.Text = a.lastText(ctx, who, t.Thread)
 	}
 	return end, err

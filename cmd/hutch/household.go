@@ -144,6 +144,7 @@ func (a *App) control(face *mcp.Server, people *aguiFace, info owner.Info, leave
 		_ = json.NewEncoder(w).Encode(info) // the client may be gone
 	})
 	r.Mount(agentsPath, traced(a.telemetry)(people.local()))
+	r.Get(linksPath, a.tellLinks)
 	a.routeStore(r)
 	r.Get(pinsPath, a.tellPins)
 	r.Get(rankPath, a.tellRank)

@@ -77,6 +77,7 @@ type metrics struct {
 	refused    prometheus.Counter
 	turnedAway *prometheus.CounterVec
 	reloads    prometheus.Counter
+	turns      *prometheus.CounterVec
 	mu         sync.Mutex
 	toolLabels map[string]bool
 }
@@ -109,9 +110,10 @@ func newMetrics() *metrics {
 		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hutch_reloads_total", Help: "Times that the published tools changed.",
 		}),
+		turns:      newTurns(),
 		toolLabels: map[string]bool{},
 	}
-	m.registry.MustRegister(m.calls, m.limits, m.fuel, m.duration, m.requests, m.refused, m.turnedAway, m.reloads,
+	m.registry.MustRegister(m.calls, m.limits, m.fuel, m.duration, m.requests, m.refused, m.turnedAway, m.reloads, m.turns,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

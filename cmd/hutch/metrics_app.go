@@ -14,13 +14,16 @@ type appCollector struct {
 	running, reruns, late      *prometheus.Desc
 	modules, tools             *prometheus.Desc
 	quarantined                *prometheus.Desc
+	connected, working         *prometheus.Desc
 }
 
 func newAppCollector(a *App) *appCollector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
+	connected, working := linkDescriptions()
 	return &appCollector{
+		connected: connected, working: working,
 		app:         a,
 		workers:     desc("hutch_workers", "Worker processes alive."),
 		rss:         desc("hutch_workers_resident_bytes", "Resident memory of all workers when it was last measured."),
@@ -37,7 +40,7 @@ func newAppCollector(a *App) *appCollector {
 
 // Describe implements [prometheus.Collector].
 func (c *appCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.workers, c.rss, c.starts, c.ends, c.running, c.reruns, c.late, c.modules, c.tools, c.quarantined} {
+	for _, d := range []*prometheus.Desc{c.workers, c.rss, c.starts, c.ends, c.running, c.reruns, c.late, c.modules, c.tools, c.quarantined, c.connected, c.working} {
 		ch <- d
 	}
 }
@@ -65,6 +68,14 @@ func (c *appCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.quarantined, float64(len(c.app.modules.Quarantined())))
 	gauge(c.tools, float64(len(c.app.modules.List(tool.Caller{}))))
+	for _, l := range c.app.crew.links() {
+		up := 0.0
+		if l.State == linkConnected {
+			up = 1
+		}
+		gauge(c.connected, up, l.Agent)
+		gauge(c.working, float64(len(l.Tasks)), l.Agent)
+	}
 }
 
 // byStatus counts modules; every status is there.

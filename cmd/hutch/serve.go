@@ -59,6 +59,9 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
+	if app.crew, err = app.openCrew(app.seats(), nil); err != nil {
+		return err
+	}
 	l, err := app.listen(c.Context)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ const (
 // until ctx ends; it then gives running calls a few seconds. It closes l, and
 // leaves it to the caller to release o.
 //
-// Goroutines: two accept, one watches the folders, the servers have one for each
-// connection. Serve returns when the first three are gone.
+// Goroutines: two accept, one watches the folders, one has agents work, the servers have one
+// for each connection. Serve returns when the first four are gone.
 func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	base, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -39,6 +39,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	defer stopWatching()
 	watched := launch(func() error { a.Run(watching); return nil })
 	controlled := launch(func() error { return o.Serve(base, a.control(face, people, info, nil), a.log) })
+	idle := a.employ(watching, nil)
 
 	var err error
 	select {
@@ -49,7 +50,7 @@ func (a *App) Serve(ctx context.Context, l net.Listener, o *owner.Owner) error {
 	case <-ctx.Done():
 	}
 	stopWatching()
-	err = errors.Join(err, a.shutdown(base, srv, face, people))
+	err = errors.Join(err, a.shutdown(base, srv, face, people, idle))
 	end()
 	return errors.Join(err, srv.Close(), unlessClosed(<-served), <-watched, <-controlled)
 }
@@ -90,13 +91,16 @@ func launch(f func() error) chan error {
 // http.Server.Shutdown until its deadline, so the face ends its sessions at the
 // same time; and once no call is running, a connection that never sent a
 // request, for which it waits too, is not worth the rest of the grace.
-func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server, people *aguiFace) error {
+//
+// What agents of the tracker do may take its part of the grace, until idle is closed; then
+// runs end, and then the tracker.
+func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server, people *aguiFace, idle <-chan struct{}) error {
 	a.log.Info("stopping", "grace", grace)
 	ctx, cancel := context.WithTimeout(base, grace)
 	defer cancel()
 	closed := launch(func() error { return srv.Shutdown(ctx) })
-	ran := launch(func() error { return people.shutdown(ctx) })
-	left := launch(func() error { return a.tracker.Close(ctx) })
+	ran := launch(func() error { awaitClosed(ctx, idle); return people.shutdown(ctx) })
+	left := launch(func() error { awaitClosed(ctx, idle); return a.tracker.Close(ctx) })
 	err := errors.Join(face.Shutdown(ctx), <-ran, <-left)
 	if errors.Is(err, context.DeadlineExceeded) {
 		a.log.Warn("calls were cut off", "after", grace)
@@ -109,6 +113,14 @@ func (a *App) shutdown(base context.Context, srv *http.Server, face *mcp.Server,
 	}
 	cancel()
 	return errors.Join(err, unlessCut(<-closed))
+}
+
+// awaitClosed returns when done is closed or ctx ends.
+func awaitClosed(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // unlessCut drops the error of a shutdown that ran out of time: what was left

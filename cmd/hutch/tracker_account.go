@@ -37,7 +37,7 @@ func (a *App) openTracker(ctx context.Context, p program) (err error) {
 func (a *App) trackerOf(agent string) (*trackerclient.Client, error) {
 	switch {
 	case a.remote != nil:
-		return a.remote.cfg.client(a.remote.env, trackerclient.Options{Logger: a.log})
+		return a.cfg.trackerOf(agent).client(a.remote.env, trackerclient.Options{Logger: a.log})
 	case a.tracker != nil:
 		return a.tracker.client(agent)
 	}
@@ -55,7 +55,7 @@ func (a *App) trackerDoor() gate.Tracker {
 func (a *App) newProxy() *trackerproxy.Proxy {
 	account := func(ctx context.Context, of trackerproxy.Access) (trackerproxy.Account, error) {
 		if a.remote != nil {
-			return a.remote.account()
+			return a.remote.account(a.cfg.trackerOf(of.Agent))
 		}
 		return a.tracker.account(ctx, of)
 	}
@@ -80,9 +80,9 @@ func newRemoteTracker(cfg trackerConfig, env func(string) string, o trackerclien
 	return &remoteTracker{cfg, env, base, client}, err
 }
 
-// account has the token as it is now: a file may have another one.
-func (o *remoteTracker) account() (trackerproxy.Account, error) {
-	token, err := o.cfg.token(o.env)
+// account has a token as it is now: a file may have another one.
+func (o *remoteTracker) account(as trackerConfig) (trackerproxy.Account, error) {
+	token, err := as.token(o.env)
 	if err != nil {
 		return trackerproxy.Account{}, err
 	}

@@ -20,6 +20,8 @@ type trackerConfig struct {
 	URL string
 	// TokenFile and TokenEnv say where the token for it is; at most one of them.
 	TokenFile, TokenEnv string
+	// Token is one that was read already, and goes before both.
+	Token secrets.Value
 	// AllowPlain lets that token go unencrypted to another machine.
 	AllowPlain bool
 	// Events is the set of names of events.
@@ -91,7 +93,7 @@ func checkTrackerURL(text string) error {
 }
 
 // checkTracker returns what is wrong with a tracker elsewhere, which is not asked for that.
-func (cfg Config) checkTracker(env func(string) string) []error {
+func (cfg Config) checkTracker(env func(string) string) (wrong []error) {
 	c, given := cfg.Tracker, cfg.given
 	named := cmp.Or(given[keyTrackerToken].at, given[keyTrackerEnv].at)
 	switch {
@@ -99,17 +101,42 @@ func (cfg Config) checkTracker(env func(string) string) []error {
 		return []error{usagef("%s: there is no %s: a token goes with its tracker", named, keyTrackerURL)}
 	case c.URL == "":
 		return nil
-	case c.TokenFile == "" && c.TokenEnv == "":
-		return []error{usagef("%s: there is no token for it: name a file in %s", given[keyTrackerURL].place(keyTrackerURL), keyTrackerToken)}
 	}
-	if _, err := c.client(env, trackerclient.Options{}); err != nil {
-		return []error{usagef("%s: %w", given[keyTrackerURL].place(keyTrackerURL), err)}
+	place := cmp.Or(given[keyTrackerURL].place(keyTrackerURL), keyTrackerURL)
+	for _, a := range cfg.Agents {
+		if a.Tracker.hasToken() {
+			wrong = append(wrong, prefixedAll(agentKey(a.Name, "tracker"), cfg.trackerOf(a.Name).reachable(env))...)
+		} else if c.TokenFile == "" && c.TokenEnv == "" {
+			return []error{usagef("%s: there is no token for it: name a file in %s", place, keyTrackerToken)}
+		}
 	}
-	return nil
+	if c.TokenFile != "" || c.TokenEnv != "" {
+		wrong = append(wrong, prefixedAll(place, c.reachable(env))...)
+	}
+	return wrong
+}
+
+func prefixedAll(place string, err error) []error {
+	if err == nil {
+		return nil
+	}
+	return []error{usagef("%s: %w", place, err)}
+}
+
+// reachable is why there is no client of a tracker elsewhere; nil if there is one.
+func (c trackerConfig) reachable(env func(string) string) error {
+	client, err := c.client(env, trackerclient.Options{})
+	if err == nil {
+		client.Close()
+	}
+	return err
 }
 
 // token reads the token. Its error has nothing of it.
 func (c trackerConfig) token(env func(string) string) (secrets.Value, error) {
+	if c.Token.Reveal() != "" {
+		return c.Token, nil
+	}
 	var text []byte
 	if c.TokenFile == "" {
 		text = []byte(env(c.TokenEnv))

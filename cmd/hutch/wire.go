@@ -54,6 +54,7 @@ type App struct {
 	engine  *engine        // nil there too
 	tracker *embedded      // nil there too, and where another is configured
 	remote  *remoteTracker // that one, else nil
+	crew    *crew          // nil where no agent takes part in a tracker
 	// telemetry is told what happens; nil is off.
 	telemetry *telemetry.T
 	// certificate is what serve shows; nil if it shows none.
@@ -335,6 +336,7 @@ func (a *App) Close() (err error) {
 	if a.engine != nil { // its runs call modules, and are kept in the store
 		err = a.engine.Close()
 	}
+	a.crew.close()
 	if a.tracker != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
