@@ -33,7 +33,7 @@ examples:
 ` + exitCodeHelp,
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", Aliases: []string{"v"}, Usage: "say which version this is"}},
 		Commands: []*cli.Command{
-			serveCommand(p), mcpCommand(p), chatCommand(p), toolsCommand(p), trackerCommand(p),
+			serveCommand(p), mcpCommand(p), chatCommand(p), agentCommand(p), toolsCommand(p), trackerCommand(p),
 			secretsCommand(p), tokensCommand(p), newCommand(p), buildCommand(p), testCommand(p), benchCommand(p),
 			runToolCommand(p), configCommand(p), doctorCommand(p), versionCommand(p),
 		},
