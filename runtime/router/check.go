@@ -97,12 +97,13 @@ func (r *Router) keepUp(ctx context.Context) {
 	next, failed := time.Duration(0), 0
 	looked, pruned := time.Now(), time.Time{}
 	for {
-		timer := time.NewTimer(next)
+		timer, tick := time.NewTimer(next), false
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
+			tick = true
 		case <-r.check:
 			timer.Stop()
 		}
@@ -111,7 +112,7 @@ func (r *Router) keepUp(ctx context.Context) {
 			r.live.look("")
 		}
 		next = checkEvery
-		if err := r.checkAll(ctx, time.Since(pruned) >= pruneEvery); err != nil {
+		if err := r.checkAll(ctx, tick, time.Since(pruned) >= pruneEvery); err != nil {
 			next = min(firstPause<<min(failed, 10), mostPause)
 			failed++
 			r.o.Logger.WarnContext(ctx, "the inbox is compared with the tracker later", "agent", r.o.Agent, "err", err)
@@ -125,7 +126,7 @@ func (r *Router) keepUp(ctx context.Context) {
 }
 
 // checkAll does what there is to do; what fails does not keep the rest from being done.
-func (r *Router) checkAll(ctx context.Context, prune bool) (err error) {
+func (r *Router) checkAll(ctx context.Context, reload, prune bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.o.Logger.ErrorContext(ctx, "the check of an inbox panicked", "agent", r.o.Agent, "panic", p, "stack", string(debug.Stack()))
@@ -137,7 +138,10 @@ func (r *Router) checkAll(ctx context.Context, prune bool) (err error) {
 	if err != nil && w.tasks {
 		r.wishes.ask(w.lost)
 	}
-	err = errors.Join(err, r.payAll(ctx), r.reload(ctx), r.takeFree(ctx))
+	err = errors.Join(err, r.payAll(ctx), r.takeFree(ctx))
+	if reload {
+		err = errors.Join(err, r.reload(ctx))
+	}
 	if prune {
 		err = errors.Join(err, r.prune(ctx))
 	}
@@ -232,7 +236,8 @@ func (r *Router) payAll(ctx context.Context) (err error) {
 }
 
 // pay gives the task of an item that failed back, so that it is not held by nobody's work,
-// and leaves a comment for people. Both may be done twice.
+// and leaves a comment for people. Both may be done twice. A task that another item is about
+// is the agent's for that one.
 func (r *Router) pay(ctx context.Context, i Item) error {
 	t, err := r.o.Tracker.GetTask(ctx, i.Task)
 	if _, gone := refused(err); gone {
@@ -241,19 +246,14 @@ func (r *Router) pay(ctx context.Context, i Item) error {
 	if err != nil {
 		return err
 	}
-	if begun := t.Status == tracker.Todo || t.Status == tracker.InProgress; begun && holderOf(t) == r.o.Agent {
-		released, err := r.o.Tracker.ReleaseTask(ctx, t.ID, tracker.ReleaseTask{Reason: i.Owed})
-		why, no := refused(err)
-		if err != nil && !no {
+	if holderOf(t) == r.o.Agent && (t.Status == tracker.Todo || t.Status == tracker.InProgress) && !r.live.others(i) {
+		if t, err = r.release(ctx, i, t); err != nil {
 			return err
 		}
-		if no {
-			r.say(i, "the task was not given back: %s", why)
-		}
-		i.Version = max(i.Version, released.Version)
+		i.Version = max(i.Version, t.Version)
 	}
 	_, err = r.o.Tracker.SendMessage(ctx, tracker.SendMessage{
-		TaskID: t.ID, Content: r.text.comment(i), Mentions: []string{}, IdempotencyKey: i.RunID + "-failed",
+		TaskID: t.ID, Content: r.text.comment(i, holderOf(t) == ""), Mentions: []string{}, IdempotencyKey: i.RunID + "-failed",
 	})
 	if why, no := refused(err); no {
 		r.say(i, "the task has no comment about it: %s", why)
@@ -261,6 +261,16 @@ func (r *Router) pay(ctx context.Context, i Item) error {
 		return err
 	}
 	return r.paid(ctx, i)
+}
+
+// release gives a task back, unless the tracker says that it cannot be.
+func (r *Router) release(ctx context.Context, i Item, t tracker.TaskOut) (tracker.TaskOut, error) {
+	out, err := r.o.Tracker.ReleaseTask(ctx, t.ID, tracker.ReleaseTask{Reason: i.Owed})
+	if why, no := refused(err); no {
+		r.say(i, "the task was not given back: %s", why)
+		return t, nil
+	}
+	return out, err
 }
 
 func (r *Router) paid(ctx context.Context, i Item) error {

@@ -302,6 +302,11 @@ func TestS0_014_CommentsAreKept(t *testing.T) {
 		if i := items[1]; i.Chat != "c1" || i.Task != "" || !strings.Contains(string(i.Data), "hey") {
 			t.Errorf("the message is %+v", i)
 		}
+		d.accept(frame("e3", tracker.EventChatMessage, map[string]any{"chat_id": "c1", "content": strings.Repeat("x", 200<<10), "mentions": []string{me}}))
+		long, _ := d.r.Items(t.Context(), router.Query{Latest: true, Limit: 1})
+		if i := long[0]; i.State != router.Heard || len(i.Data) != 0 || i.Why == "" {
+			t.Errorf("a long message is %+v", i)
+		}
 		d.want("runs", d.ran())
 	})
 }

@@ -15,6 +15,7 @@ import (
 const (
 	maxEventID = 256
 	maxData    = 1 << 20
+	maxHeard   = 128 << 10 // of one that is kept for a prompt
 )
 
 // ErrEvent refuses an event that cannot be told from others.

@@ -28,7 +28,7 @@ func TestE1_12_AFailedTurnGivesTheTaskBack(t *testing.T) {
 			t.Errorf("the task is %s, of %v", got.Status, got.AssigneeSlug)
 		}
 		run := d.turns[0].RunID
-		if got := d.comments[run+"-failed"]; !strings.HasPrefix(got, "t1: I could not finish this: the model is away") || !strings.Contains(got, run) || len(d.comments) != 1 {
+		if got := d.comments[run+"-failed"]; !strings.HasPrefix(got, "t1: I could not finish this: the model is away") || !strings.Contains(got, run) || !strings.Contains(got, "is free again") || len(d.comments) != 1 {
 			t.Errorf("comments %q", d.comments)
 		}
 		items, err := d.r.Items(t.Context(), router.Query{})
@@ -97,12 +97,42 @@ func TestE1_12_WhatIsNotGivenBack(t *testing.T) {
 				if err != nil || len(items) != 0 {
 					t.Errorf("open are %+v, %v", items, err)
 				}
+				for _, said := range d.comments {
+					if strings.Contains(said, "is free again") {
+						t.Errorf("it is said to be free: %s", said)
+					}
+				}
 				if len(d.released) != c.released || len(d.comments) != c.said {
 					t.Errorf("given back %q, comments %q", d.released, d.comments)
 				}
 			})
 		})
 	}
+}
+
+// A task that is the agent's once more, for another item, is not given back for the old one.
+func TestE1_12_ATaskThatIsAssignedAgainStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.turn = func(context.Context, router.Turn) error {
+			d.change(func() { d.down = true })
+			return errors.New("no")
+		}
+		d.accept(assigned("e1", d.task("t1", nil)))
+		hold := make(chan struct{})
+		d.turn = func(context.Context, router.Turn) error { <-hold; return nil }
+		d.wait(time.Second)
+		d.accept(assigned("e2", d.edit("t1", func(*tracker.TaskOut) {})))
+		d.change(func() { d.down = false })
+		d.wait(time.Hour)
+		d.want("given back", d.released)
+		if len(d.comments) != 1 {
+			t.Errorf("comments %q", d.comments)
+		}
+		close(hold)
+		synctest.Wait()
+		d.want("items", d.items(), "task.assigned t1 failed: no", "task.assigned t1 done")
+	})
 }
 
 // A turn that panics fails, and nothing else does.

@@ -195,6 +195,14 @@ func (l *live) has(task string) bool {
 	return l.lanes[task] != nil
 }
 
+// others reports whether there is an open item about the task of one besides that.
+func (l *live) others(i Item) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.lanes[i.Task]
+	return a != nil && slices.ContainsFunc(a.items, func(o Item) bool { return o.ID != i.ID })
+}
+
 // idle reports whether nothing is worked on, and nothing could be.
 func (l *live) idle() bool {
 	l.mu.Lock()

@@ -186,6 +186,8 @@ func (r *Router) itemsOf(f tracker.EventFrame, n news) (items []Item) {
 	case n.fault != nil && use != Ignore:
 		i.State, i.Why = Dropped, "its data cannot be read: "+oneLine(n.fault.Error(), maxWhy)
 		return append(items, r.item(i))
+	case n.took && use == Work && r.live.has(i.Task):
+		return nil // it was taken for an item
 	case n.took && use == Work:
 		i.State, i.Why = Dropped, "the agent took it in a turn, which works on it"
 		return append(items, r.item(i))
@@ -194,6 +196,9 @@ func (r *Router) itemsOf(f tracker.EventFrame, n news) (items []Item) {
 		return append(items, r.item(i))
 	case use == Hear:
 		i.State, i.Data = Heard, f.Data
+		if len(i.Data) > maxHeard {
+			i.Data, i.Why = nil, "it is too long to be kept: it can be read in the tracker"
+		}
 		return append(items, r.item(i))
 	}
 	about := n.about

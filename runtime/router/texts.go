@@ -17,6 +17,7 @@ type texts struct {
 	again       string
 
 	failed string // a comment: why, the run
+	free   string // more of it, if the task is nobody's
 	broke  string // a reason: the program is at fault
 	twice  string // a reason: it was interrupted again
 }
@@ -34,7 +35,13 @@ func checkLang(lang string) error {
 }
 
 // comment says at a task that the turn for it failed.
-func (t texts) comment(i Item) string { return fmt.Sprintf(t.failed, i.Owed, i.RunID) }
+func (t texts) comment(i Item, free bool) string {
+	text := fmt.Sprintf(t.failed, i.Owed, i.RunID)
+	if free {
+		text += "\n\n" + t.free
+	}
+	return text
+}
 
 func lines(all ...string) string { return strings.Join(all, "\n") }
 
@@ -61,7 +68,8 @@ func english() texts {
 		unblocked:   "What this task waited for (%s) is done or cancelled: it can be worked on now.",
 		interrupted: "Earlier work on this task was interrupted. First find out with get_task() and list_steps() what is done already, and do not do it again.",
 		again:       "This task has been worked on before. First find out with get_task() and list_steps() what is done already, and do not do it again.",
-		failed:      "I could not finish this: %s\n\nThe task is free again. Assign it to let somebody, or me, try once more. (run %s)",
+		failed:      "I could not finish this: %s (run %s)",
+		free:        "The task is free again. Assign it to let somebody, or me, try once more.",
 		broke:       "something broke in the program that runs the agent",
 		twice:       "the program that runs the agent ended during the work, twice",
 	}
@@ -90,7 +98,8 @@ func russian() texts {
 		unblocked:   "То, чего ждала эта задача (%s), сделано или отменено: теперь над ней можно работать.",
 		interrupted: "Прежняя работа над этой задачей была прервана. Сначала выясни через get_task() и list_steps(), что уже сделано, и не делай этого ещё раз.",
 		again:       "Над этой задачей уже работали. Сначала выясни через get_task() и list_steps(), что уже сделано, и не делай этого ещё раз.",
-		failed:      "Не удалось завершить: %s\n\nЗадача снова свободна. Назначьте её, чтобы попробовал кто-то другой или снова я. (запуск %s)",
+		failed:      "Не удалось завершить: %s (запуск %s)",
+		free:        "Задача снова свободна. Назначьте её, чтобы попробовал кто-то другой или снова я.",
 		broke:       "сбой в программе, которая выполняет агента",
 		twice:       "программа, которая выполняет агента, дважды завершилась во время работы",
 	}

@@ -214,7 +214,7 @@ func (r *Router) start(ctx context.Context, a *lane, i Item, t tracker.TaskOut) 
 	covered := r.live.behind(a)
 	i.Attempt++
 	i.RunID = runID(i.ID, i.Attempt)
-	i.Version, i.Key, i.Title, i.Take = t.Version, t.Key, oneLine(t.Title, tracker.MaxTitle), false
+	i.Task, i.Version, i.Key, i.Title, i.Take = t.ID, t.Version, t.Key, oneLine(t.Title, tracker.MaxTitle), false
 	items := []Item{to(i, Running, "")}
 	for _, c := range covered {
 		items = append(items, to(c, Dropped, "the turn for another item of the task serves it: "+i.ID))
