@@ -179,6 +179,7 @@ func TestC_45_FreeTasksOnABoard(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		m.want("runs", m.ran(), one.ID, two.ID)
+		m.want("items", m.items(), "task.free "+one.ID+" done", "task.free "+two.ID+" done")
 		got, err := m.site.Ann.GetTask(t.Context(), two.ID)
 		m.must(err)
 		if got.Status != tracker.InReview || *got.AssigneeSlug != me {

@@ -47,6 +47,20 @@ func TestE0_17_TasksAreListedAfterEachConnect(t *testing.T) {
 	})
 }
 
+// After a connect what waits looks at its task, of which an event may have been missed.
+func TestE0_17_WhatWaitsLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.accept(assigned("e1", d.task("t1", func(t *tracker.TaskOut) { t.Blocked = true })))
+		d.edit("t1", func(t *tracker.TaskOut) { t.Blocked = false })
+		d.wait(time.Second)
+		d.want("runs", d.ran())
+		d.r.Connected(t.Context(), tracker.AuthOK{})
+		synctest.Wait()
+		d.want("runs", d.ran(), "t1")
+	})
+}
+
 // A list of many pages is read whole.
 func TestE0_17_AllPagesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -94,6 +108,9 @@ func TestH_04_WhatWasLostIsFound(t *testing.T) {
 		d.accept(frame("e4", tracker.EventResync, tracker.Resync{Dropped: 3, Reason: "overflow"}))
 		d.accept(frame("e5", tracker.EventResync, nil))
 		d.want("runs", d.ran(), "again", "same", "begun", "new", "again")
+		if got := d.items(); len(got) != 5 {
+			t.Errorf("the items are %q", got)
+		}
 	})
 }
 
@@ -172,6 +189,9 @@ func TestC_45_C_12_FreeTasksAreTaken(t *testing.T) {
 		d.wait(24 * time.Hour)
 		d.want("runs", d.ran(), "urgent", "old", "young")
 		d.want("taken", d.taken, "urgent", "old", "young")
+		if got := d.items(); len(got) != 3 {
+			t.Errorf("the items are %q", got)
+		}
 		if d.most != 1 {
 			t.Errorf("%d at once", d.most)
 		}
@@ -193,6 +213,19 @@ func TestS0_012_S0_048_ATakenTaskIsNotAvailable(t *testing.T) {
 		d.wait(time.Hour)
 		d.want("items", d.items(), "task.assigned mine done", "task.free free dropped: the tracker says: bob has it")
 		d.want("runs", d.ran(), "mine")
+	})
+}
+
+// A tracker that tells an agent of what it takes itself tells nothing new.
+func TestC_45_ItsOwnTakeIsNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, func(o *router.Options) { o.TaskListen = router.All })
+		d.turn = func(_ context.Context, turn router.Turn) error {
+			return d.r.Accept(context.Background(), frame("e1", tracker.EventTaskAssigned, tracker.TaskAssigned{Task: turn.Task, Actor: tracker.MemberRef{Slug: me}}))
+		}
+		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
+		d.wait(time.Minute)
+		d.want("items", d.items(), "task.free free done")
 	})
 }
 

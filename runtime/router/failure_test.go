@@ -203,6 +203,12 @@ func TestE0_4_AfterACrashOnceMore(t *testing.T) {
 		d.want("items", d.items(), "task.assigned t1 failed: the program that runs the agent ended during the work, twice")
 		d.want("given back", d.released, "t1: the program that runs the agent ended during the work, twice")
 		d.want("runs", d.ran(), "t1", "t1")
+		failed, _ := d.r.Items(t.Context(), router.Query{})
+		if _, err := d.r.Retry(t.Context(), failed[0].ID); err != nil { // and then it may crash once more
+			t.Error(err)
+		}
+		die()
+		d.want("runs", d.ran(), "t1", "t1", "t1", "t1")
 	})
 }
 

@@ -186,6 +186,26 @@ func TestE0_11_WhatWaitsForATaskIsOneTurn(t *testing.T) {
 	})
 }
 
+// That is so of events that say neither when they happened nor what the task was like.
+func TestE0_11_WithoutTimesAndVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.task("t1", nil)
+		d.change(func() { d.down = true })
+		for _, id := range []string{"e1", "e2", "e3"} {
+			f := frame(id, tracker.EventTaskAssigned, map[string]any{"id": "t1"})
+			f.TS = time.Time{}
+			d.accept(f)
+		}
+		d.change(func() { d.down = false })
+		d.wait(time.Hour)
+		d.want("runs", d.ran(), "t1")
+		if got := d.items(); !strings.HasPrefix(got[2], "task.assigned t1 dropped: the turn for another item of the task serves it: ") {
+			t.Errorf("the items are %q", got)
+		}
+	})
+}
+
 // What an agent assigns to itself is work; what it takes in a turn is worked on there.
 func TestE0_12_WhatAnAgentDoesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
