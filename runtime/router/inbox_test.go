@@ -330,6 +330,20 @@ func TestE1_13_WhatChangedBeforeTheTurn(t *testing.T) {
 	}
 }
 
+// What the agent may not read for now is waited for: people mend scopes.
+func TestATaskThatMayNotBeReadWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.change(func() { d.refuse["get"] = tracker.Errorf(tracker.CodeForbidden, "no") })
+		d.accept(assigned("e1", d.task("t1", nil)))
+		d.wait(time.Hour)
+		d.want("items", d.items(), "task.assigned t1 accepted: the agent may not read the task: give its token the scope tasks:read and let it into the project")
+		d.change(func() { delete(d.refuse, "get") })
+		d.wait(time.Hour)
+		d.want("runs", d.ran(), "t1")
+	})
+}
+
 // A task that changes hands while it is worked on is worked on to the end, and whoever
 // watches is told.
 func TestE1_13_WhatChangesDuringTheTurn(t *testing.T) {

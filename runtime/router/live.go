@@ -81,25 +81,22 @@ func (l *live) prepare(a *lane) {
 	poke(l.wake)
 }
 
-// next takes a lane whose turn it is, unless so many are worked on.
-func (l *live) next(most int) (*lane, Item, bool) {
+// next takes a lane whose turn it is, unless so many are worked on. Without any it says how
+// long nothing begins; 0 is until it is woken.
+func (l *live) next(most int) (*lane, Item, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.busy >= most || len(l.ready) == 0 || time.Now().Before(l.until) {
-		return nil, Item{}, false
+	if l.busy >= most || len(l.ready) == 0 {
+		return nil, Item{}, 0
+	}
+	if pause := time.Until(l.until); pause > 0 {
+		return nil, Item{}, pause
 	}
 	a := l.ready[0]
 	l.ready = l.ready[1:]
 	a.ready, a.busy = false, true
 	l.busy++
-	return a, a.items[0], true
-}
-
-// pause is how long nothing begins; 0 is not known.
-func (l *live) pause() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(0, time.Until(l.until))
+	return a, a.items[0], 0
 }
 
 // The pauses after something failed that will do later, such as a tracker that is away: they

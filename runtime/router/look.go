@@ -34,6 +34,9 @@ func (v verdict) state() State {
 // look asks the tracker for the task of an item, and finds out what is to be done for it.
 func (r *Router) look(ctx context.Context, i Item) (tracker.TaskOut, verdict, error) {
 	t, err := r.o.Tracker.GetTask(ctx, i.Task)
+	if errors.Is(err, &tracker.Error{Code: tracker.CodeForbidden}) {
+		return t, verdict{wait, "the agent may not read the task: give its token the scope " + tracker.TasksRead + " and let it into the project"}, nil
+	}
 	if why, gone := refused(err); gone {
 		return t, verdict{drop, why}, nil
 	}

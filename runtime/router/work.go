@@ -38,24 +38,33 @@ func (r *Router) Run(ctx context.Context) error {
 	defer all.Wait()
 	all.Go(func() { r.keepUp(ctx) })
 	for {
-		a, i, ok := r.live.next(r.o.Parallel)
-		if ok {
+		a, i, pause := r.live.next(r.o.Parallel)
+		if a != nil {
 			all.Go(func() { r.work(ctx, a, i) })
 			continue
 		}
-		timer := time.NewTimer(max(r.live.pause(), time.Millisecond))
-		if r.live.pause() == 0 {
-			timer.Stop()
-		}
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !r.rest(ctx, pause) {
 			return ctx.Err()
-		case <-r.live.wake:
-		case <-timer.C:
 		}
-		timer.Stop()
 	}
+}
+
+// rest waits until something may begin: for so long, or if that is 0 until it is woken. It
+// reports whether ctx goes on.
+func (r *Router) rest(ctx context.Context, pause time.Duration) bool {
+	var over <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-r.live.wake:
+	case <-over:
+	}
+	return true
 }
 
 // begin takes up what is open in the store, however long that takes. What was running then

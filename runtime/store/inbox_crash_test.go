@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -201,7 +202,9 @@ func finishInbox(t *testing.T, db *store.DB, begun map[string]map[string]bool) {
 		}
 	}
 	stop()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the router ended with %v", err)
+	}
 	all, err := db.Items(t.Context(), router.Query{Agent: crashSlug})
 	for _, i := range all {
 		if i.State != router.Done && (i.State != router.Failed || i.Crashes != 2) {
