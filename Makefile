@@ -16,7 +16,7 @@ SOAK_SERVER ?= 20m
 
 .DELETE_ON_ERROR:
 .PHONY: need-go hutch slim javascript run serve tools test check check-format check-tree check-lint check-modules check-locks check-targets \
-	bench bench-engine bench-peers bench-documents soak soak-server fmt clean
+	bench bench-engine bench-tracker bench-peers bench-documents soak soak-server fmt clean
 
 need-go:
 	@command -v go >/dev/null || { echo "hutch: error: no go command on this machine's PATH" >&2; \
@@ -124,6 +124,12 @@ bench-engine: need-go
 	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
 	@cd bench && go build -ldflags '-X main.version=$(VERSION)' -o ../bin/bench .
 	@bin/bench -only 'the engine' -json bin/engine.json -document docs/benchmarks.md
+
+## bench-tracker: those of the tracker alone, and writes their table there too
+bench-tracker: need-go
+	@$(BUILD) -o bin/hutch-worker ./cmd/hutch-worker
+	@cd bench && go build -ldflags '-X main.version=$(VERSION)' -o ../bin/bench .
+	@bin/bench -only 'the tracker' -json bin/tracker.json -document docs/benchmarks.md
 
 ## bench-peers: the same guests in hutch and in other engines, as a table of ratios
 ## and in build/bench.json; PEERS are flags, as in make bench-peers PEERS=-quick.

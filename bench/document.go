@@ -8,25 +8,34 @@ import (
 	"time"
 )
 
-// The lines of a document between which a table stands, so that no figure in it was
-// typed by hand.
-const (
-	tableBegins = "<!-- make bench-engine writes what follows -->\n"
-	tableEnds   = "<!-- end of what make bench-engine writes -->\n"
-)
+// A table of a document stands between two lines that say which command writes it, so that
+// no figure in it was typed by hand.
+type table struct{ about, target string }
 
-// document writes the figures about something into a file.
-func (r *report) document(file, about string) error {
-	old, err := os.ReadFile(file)
+// tables are all that a document has.
+func tables() []table { return []table{{aboutEngine, "bench-engine"}, {aboutTracker, "bench-tracker"}} }
+
+func (t table) begins() string { return "<!-- make " + t.target + " writes what follows -->\n" }
+func (t table) ends() string   { return "<!-- end of what make " + t.target + " writes -->\n" }
+
+// document writes the figures that there are into the tables of a file.
+func (r *report) document(file string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, found := bytes.Cut(old, []byte(tableBegins))
-	_, after, ended := bytes.Cut(rest, []byte(tableEnds))
-	if !found || !ended {
-		return fmt.Errorf("%s: no table: wanted are the lines %q and %q", file, tableBegins, tableEnds)
+	for _, t := range tables() {
+		some := r.about(t.about)
+		if len(some.Figures) == 0 {
+			continue
+		}
+		before, rest, found := bytes.Cut(text, []byte(t.begins()))
+		_, after, ended := bytes.Cut(rest, []byte(t.ends()))
+		if !found || !ended {
+			return fmt.Errorf("%s: no table: wanted are the lines %q and %q", file, t.begins(), t.ends())
+		}
+		text = bytes.Join([][]byte{before, []byte(t.begins()), []byte(some.markdown()), []byte(t.ends()), after}, nil)
 	}
-	text := bytes.Join([][]byte{before, []byte(tableBegins), []byte(r.about(about).markdown()), []byte(tableEnds), after}, nil)
 	return os.WriteFile(file, text, 0o644)
 }
 

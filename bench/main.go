@@ -26,7 +26,7 @@ func main() {
 	flag.StringVar(&s.worker, "worker", "bin/hutch-worker", "the program of its workers")
 	out := flag.String("json", "bench.out", "file that gets the figures as JSON")
 	flag.StringVar(&s.only, "only", "", "measure only the sections whose names hold this")
-	document := flag.String("document", "", "file that gets the table of the engine's figures")
+	document := flag.String("document", "", "file that gets the tables of the engine's and of the tracker's figures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -71,6 +71,7 @@ func run(ctx context.Context, s setup, out, document string) (err error) {
 		{"endless guests", late},
 		{"policy and store", state},
 		{"the engine", engine},
+		{"the tracker", trackers},
 		{"extism/go-sdk", peer},
 		{"ways to stop a guest", stop},
 	} {
@@ -86,7 +87,7 @@ func run(ctx context.Context, s setup, out, document string) (err error) {
 		return err
 	}
 	if document != "" {
-		if err := r.document(document, aboutEngine); err != nil {
+		if err := r.document(document); err != nil {
 			return err
 		}
 	}

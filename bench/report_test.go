@@ -62,9 +62,10 @@ func TestTablesOfDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("before\n" + tableBegins + "old\n" + tableEnds + "after\n")
+	engine, tracker := tables()[0], tables()[1]
+	write("before\n" + engine.begins() + "old\n" + engine.ends() + "after\n" + tracker.begins() + "kept\n" + tracker.ends())
 	for range 2 {
-		if err := r.document(file, "the engine"); err != nil {
+		if err := r.document(file); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,12 +73,12 @@ func TestTablesOfDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const row = "| turn | hutch | 3.00 ms | 2.00 ms, MISSED | bare: 1.50 ms |\n\n" + tableEnds + "after\n"
-	if got := string(text); !strings.HasPrefix(got, "before\n"+tableBegins+"\n") || !strings.HasSuffix(got, row) || strings.Contains(got, "other") || strings.Contains(got, "old") {
+	row := "| turn | hutch | 3.00 ms | 2.00 ms, MISSED | bare: 1.50 ms |\n\n" + engine.ends() + "after\n" + tracker.begins() + "kept\n" + tracker.ends()
+	if got := string(text); !strings.HasPrefix(got, "before\n"+engine.begins()+"\n") || !strings.HasSuffix(got, row) || strings.Contains(got, "other") || strings.Contains(got, "old") {
 		t.Error(got)
 	}
 	write("no mark")
-	if err := r.document(file, "the engine"); err == nil {
+	if err := r.document(file); err == nil {
 		t.Error("written into a document without a mark")
 	}
 }
