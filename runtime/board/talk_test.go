@@ -377,6 +377,14 @@ func TestConnectIsForTheAgentItself(t *testing.T) {
 	for _, scope := range []string{tracker.TasksRead, tracker.MessagesRead, tracker.MembersRead, tracker.MembersSelf} {
 		_, _, err = d.as("coder", scope).Connect(t.Context(), tracker.AuthAgent{}, nil)
 		refused(t, err, tracker.CodeForbidden)
+		if scope == tracker.MembersSelf {
+			continue // that is for saying something of oneself
+		}
+		_, err = d.as("coder", scope).Events(t.Context(), 0, 1)
+		refused(t, err, tracker.CodeForbidden)
+		_, err = d.as("coder", scope).Take(t.Context(), 0, 1)
+		refused(t, err, tracker.CodeForbidden)
+		refused(t, d.as("coder", scope).Wait(t.Context(), -1), tracker.CodeForbidden)
 	}
 }
 
