@@ -63,7 +63,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		routes++
 		return nil
 	}))
-	if routes < 10 || reached.Load() != 0 {
+	if routes < 60 || reached.Load() != 0 {
 		t.Errorf("%d routes, %d requests without a token reached the face", routes, reached.Load())
 	}
 	for _, c := range []struct {
@@ -71,7 +71,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		want        int
 	}{
 		{"POST /mcp", text, 200}, {"POST /mcp", opsText, 200}, {"GET /metrics", text, 403}, {"GET /metrics", opsText, 200},
-		{"GET /nothing", "", 401}, {"GET /nothing", text, 404}, {"POST /mcp", text[:40] + "_", 401},
+		{"GET /api/v1/tasks", "", 401}, {"GET /api/v1/nothing", "", 401}, {"GET /api/v1/nothing", text, 404}, {"GET /api/v1/openapi.json", text, 200},
+		{"GET /ws", "", 401}, {"GET /ws", text, 400}, {"GET /nothing", "", 401}, {"GET /nothing", text, 404}, {"POST /mcp", text[:40] + "_", 401},
 	} {
 		method, path, _ := strings.Cut(c.route, " ")
 		if got := ask(method, path, c.text).Code; got != c.want {

@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/access"
+	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/protocol/trackerhub"
+	"github.com/hutch-run/hutch/protocol/trackerrest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -42,8 +45,15 @@ func testHandler(t *testing.T, reached *atomic.Int32, ready error, tokens ...acc
 	}
 	m := newMetrics()
 	a := &App{cfg: Config{Addr: "127.0.0.2:8420", Limits: limits}, log: quiet, metrics: m, keys: keys}
+	nobody := func(*http.Request) (tracker.Service, error) { reached.Add(1); return nil, nil }
+	rest, err := trackerrest.New(nobody, trackerrest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub := trackerhub.New(func(r *http.Request, _ string) (tracker.Service, error) { return nobody(r) }, trackerhub.Options{})
 	return newHandler(a.cfg, faces{
-		door: a.door(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}), mcp: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tracker: &embedded{rest: rest, hub: hub},
+		door:    a.door(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}), mcp: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			reached.Add(1)
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
