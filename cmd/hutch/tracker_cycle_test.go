@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
@@ -108,6 +109,15 @@ func TestS1_081_FullCycleOverMCP(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The same through hutch mcp, which owns the state folder, for whoever sits at the machine.
+func TestS1_081_FullCycleOverStdio(t *testing.T) {
+	cfg, p := shippedConfig(t)
+	n, end := overStdio(t, cfg, p)
+	defer end()
+	atOwner(t, cfg).setUp("Write the page")
+	cycle(toolsOf{t, n.session}, access.Local, "TB-1")
 }
 
 // cycle takes a task, splits it, works it off, says so, and hands it in.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,12 +21,14 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/tracker"
+	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 // A person asks a tracker as curl would.
 type person struct {
 	*testing.T
 	base, token string
+	by          *http.Client // nil is the usual one
 }
 
 // ask sends one request and returns the status, and the answer in out if that is not nil.
@@ -43,7 +47,7 @@ func (p person) ask(method, path string, body, out any) int {
 	if p.token != "" {
 		r.Header.Set("Authorization", "Bearer "+p.token)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := cmp.Or(p.by, http.DefaultClient).Do(r)
 	must(p, err)
 	text, err := io.ReadAll(resp.Body)
 	must(p, errors.Join(err, resp.Body.Close()))
@@ -83,7 +87,19 @@ func (p person) setUp(titles ...string) (tasks []tracker.TaskOut) {
 
 // person is somebody at the tracker of a server.
 func (s *served) person(t *testing.T, token string) person {
-	return person{t, s.url + trackerPath, token}
+	return person{t, s.url + trackerPath, token, nil}
+}
+
+// atOwner is the person at the machine, who asks whoever owns a state folder.
+func atOwner(t *testing.T, cfg Config) person {
+	t.Helper()
+	info, err := owner.Look(cfg.State)
+	must(t, err)
+	return person{t, "http://hutch" + trackerPath, "", &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", info.Socket)
+		},
+	}}}
 }
 
 // admit makes a token.

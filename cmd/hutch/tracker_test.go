@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/tracker"
-	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 // startTracker runs a tracker alone.
@@ -45,10 +42,10 @@ func TestTrackerAlone(t *testing.T) {
 	eachEngine(t, func(t *testing.T, change func(*Config)) {
 		cfg, _ := newTestConfig(t, change)
 		s := startTrackerOn(t, cfg)
-		bare := person{t, s.url, ""}
+		bare := person{t, s.url, "", nil}
 		bare.setUp("first")
 		for base, path := range map[string]string{s.url: "/", s.url + trackerPath: trackerPath} {
-			p := person{t, base, ""}
+			p := person{t, base, "", nil}
 			var tasks tracker.Page[tracker.TaskOut]
 			if p.does("GET", "/tasks", nil, &tasks); len(tasks.Items) != 1 {
 				t.Errorf("%s: %+v", base, tasks)
@@ -79,7 +76,7 @@ func TestTrackerAlone(t *testing.T) {
 		<-gone
 		s = startTrackerOn(t, cfg)
 		var task tracker.TaskOut
-		if (person{t, s.url, token}).does("GET", "/tasks/TB-1", nil, &task); task.Title != "first" {
+		if (person{t, s.url, token, nil}).does("GET", "/tasks/TB-1", nil, &task); task.Title != "first" {
 			t.Errorf("%+v", task)
 		}
 		s.end(t)
@@ -126,21 +123,7 @@ func TestTrackerOnTheOwnersSocket(t *testing.T) {
 			s := start(t, nil)
 			defer s.end(t)
 			s.admit(t, "alice")
-			info, err := s.ownerInfo()
-			must(t, err)
-			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", info.Socket)
-			}}}
-			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://hutch"+trackerPath+"/projects", strings.NewReader(`{"slug":"team-board"}`))
-			must(t, err)
-			r.Header.Set("Content-Type", "application/json")
-			resp, err := client.Do(r)
-			must(t, err)
-			text, err := io.ReadAll(resp.Body)
-			must(t, errors.Join(err, resp.Body.Close()))
-			if resp.StatusCode != 201 {
-				t.Errorf("%d %s", resp.StatusCode, text)
-			}
+			atOwner(t, s.app.cfg).setUp("first")
 		})
 	}
 }
@@ -163,7 +146,7 @@ func TestMembersOfAConfiguration(t *testing.T) {
 		for range 2 {
 			s := startTrackerOn(t, cfg)
 			var all tracker.Page[tracker.MemberOut]
-			person{t, s.url, ""}.does("GET", "/members", nil, &all)
+			person{t, s.url, "", nil}.does("GET", "/members", nil, &all)
 			var got []string
 			for _, m := range all.Items {
 				got = append(got, m.Slug+" "+string(m.Kind))
@@ -177,5 +160,3 @@ func TestMembersOfAConfiguration(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t)
 }
-
-func (s *served) ownerInfo() (owner.Info, error) { return owner.Look(s.app.cfg.State) }
