@@ -20,7 +20,7 @@ examples:
 
 func chatListCommand(p program) *cli.Command {
 	return trackerLeaf(p, cli.Command{
-		Name: "list", Usage: "list the chats that you may read: slug, project, members, name", UsageText: "hutch tracker chat list [flags]",
+		Name: "list", Usage: "list the chats that you may read: slug, project, archived, members, name", UsageText: "hutch tracker chat list [flags]",
 		Flags: append(pageFlags(), archivedFlag(), &cli.StringFlag{Name: flagProject, Usage: "`PROJECT`: those of a project (default: all)"}),
 		Description: `examples:
   $ hutch tracker chat list

@@ -30,6 +30,10 @@ type trackerElsewhere struct {
 	cfg  Config
 	mu   sync.Mutex
 	used map[string]bool // routes
+	// away is how many requests are not answered.
+	away int
+	// after, if not nil, is called when a route was answered.
+	after func(route string)
 }
 
 // newTrackerElsewhere serves a tracker to whoever has the token of a member, with all scopes.
@@ -60,11 +64,21 @@ func (w *trackerElsewhere) file(name, body string) string {
 // ServeHTTP notes which route it is, and lets in who says which member it is.
 func (w *trackerElsewhere) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, slug, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	route := r.Method + " " + w.e.rest.Find(chi.NewRouteContext(), r.Method, r.URL.Path)
 	w.mu.Lock()
-	w.used[r.Method+" "+w.e.rest.Find(chi.NewRouteContext(), r.Method, r.URL.Path)] = true
+	w.used[route] = true
+	away := w.away > 0
+	w.away--
 	w.mu.Unlock()
+	if away {
+		rw.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	who := caller{tracker.Caller{Slug: slug, Scopes: access.Scopes()}, tracker.Human}
 	w.e.rest.ServeHTTP(rw, r.WithContext(who.as(r.Context())))
+	if w.after != nil {
+		w.after(route)
+	}
 }
 
 // try types a command.

@@ -29,7 +29,7 @@ examples:
 
 func memberListCommand(p program) *cli.Command {
 	return trackerLeaf(p, cli.Command{
-		Name: "list", Usage: "list members: slug, kind, presence, activity, status, name", UsageText: "hutch tracker member list [flags]",
+		Name: "list", Usage: "list members: slug, kind, presence, activity, archived, status, name", UsageText: "hutch tracker member list [flags]",
 		Flags: append(pageFlags(), archivedFlag(),
 			&cli.StringFlag{Name: flagProject, Usage: "`PROJECT`: those of a project (default: all)"},
 			&cli.StringFlag{Name: flagKind, Usage: "`KIND`: human or agent (default: both)"}),

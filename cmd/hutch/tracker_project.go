@@ -25,7 +25,7 @@ examples:
 
 func projectListCommand(p program) *cli.Command {
 	return trackerLeaf(p, cli.Command{
-		Name: "list", Usage: "list projects: slug, key, name", UsageText: "hutch tracker project list [flags]",
+		Name: "list", Usage: "list projects: slug, key, archived, name", UsageText: "hutch tracker project list [flags]",
 		Flags: append(pageFlags(), archivedFlag()),
 		Description: `examples:
   $ hutch tracker project list
