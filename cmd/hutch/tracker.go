@@ -31,8 +31,12 @@ description, /api/v1/openapi.json; the socket is at /ws. Without tokens, whoever
 the member local there and may do everything; with tokens, each is the member that it names as its
 principal, and may do what its scopes say.
 
+Its commands ask a tracker whatever can be asked of it: the one of a hutch that runs, the one in the
+state folder while none does, or with --url another. Without a command it serves.
+
 examples:
   $ hutch tracker
+  $ hutch tracker init team-board --key TB
   $ hutch tracker --addr 127.0.0.1:9000 --state ~/team
   $ curl http://127.0.0.1:8420/projects -H 'Content-Type: application/json' -d '{"slug":"team-board"}'
   $ curl http://127.0.0.1:8420/tasks`,

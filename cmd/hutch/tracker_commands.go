@@ -88,12 +88,15 @@ func newTrackerAsk(c *cli.Context, p program) (trackerAsk, error) {
 	return trackerAsk{Context: c, p: p, cfg: cfg, say: &voice{w: c.App.ErrWriter}}, err
 }
 
+// ctx ends when the command is to end.
+func (a trackerAsk) ctx() context.Context { return a.Context.Context }
+
 // arg is the argument of a place.
 func (a trackerAsk) arg(i int) string { return a.Args().Get(i) }
 
 // do has fn ask the tracker.
 func (a trackerAsk) do(fn func(context.Context, trackerService) error) error {
-	return a.cfg.withTracker(a.Context.Context, a.p, fn)
+	return a.cfg.withTracker(a.ctx(), a.p, fn)
 }
 
 // inform asks the tracker and prints what it answers, as JSON or as show writes it.

@@ -280,7 +280,7 @@ func TestTrackerRefusals(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.code, said.String(), want)
 		}
 	}
-	if err := trackerError(tool.ErrTimeout); err != tool.ErrTimeout {
+	if err := trackerError(tool.ErrTimeout); !errors.Is(err, tool.ErrTimeout) {
 		t.Errorf("what is no refusal became %v", err)
 	}
 }

@@ -154,13 +154,13 @@ func (a trackerAsk) nextSteps(p tracker.ProjectOut) ([]string, error) {
 		return append(next, curlLine(a.cfg.Tracker.URL, a.cfg.Tracker.TokenFile, true)), nil
 	}
 	next = append(next, ask+"token create coder"+a.typedFlags(flagState, flagConfig)+" > coder.token")
-	tokens, err := lookAt(a.Context.Context, a.cfg, tokensPath, func(db *store.DB) ([]access.Token, error) { return db.Tokens(a.Context.Context) })
+	tokens, err := lookAt(a.ctx(), a.cfg, tokensPath, func(db *store.DB) ([]access.Token, error) { return db.Tokens(a.ctx()) })
 	if err != nil {
 		return nil, err
 	}
 	addr, secure := a.cfg.Addr, a.cfg.TLS.Cert != ""
 	var who owner.Info
-	if err := askOwner(a.Context.Context, state{a.cfg.State}, aboutPath, &who); err == nil && who.Addr != "" {
+	if err := askOwner(a.ctx(), state{a.cfg.State}, aboutPath, &who); err == nil && who.Addr != "" {
 		addr, secure = who.Addr, who.TLS
 	} else {
 		next = append(next, here+" serve"+a.typedFlags(flagState, flagConfig))

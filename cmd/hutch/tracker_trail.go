@@ -73,9 +73,9 @@ func changesOf(a tracker.Activity) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(a.Changes)) {
 		from, to := changeValue(a.Changes[name].From), changeValue(a.Changes[name].To)
-		switch {
-		case from == to: // it is told for the record
-		case from == "":
+		switch from {
+		case to: // it is told for the record
+		case "":
 			parts = append(parts, name+" "+to)
 		default:
 			parts = append(parts, name+" "+from+" -> "+cmp.Or(to, nobody))
@@ -146,7 +146,7 @@ func runTaskFollow(a trackerAsk) error {
 		return usagef("--%s: %w", flagUntil, err)
 	}
 	f := &follower{a: a, until: until, seen: map[string]bool{}}
-	ctx := a.Context.Context
+	ctx := a.ctx()
 	if a.IsSet(flagTimeout) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.cfg.Limits.Call.Wall)
@@ -173,8 +173,8 @@ func (f *follower) run(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			if f.a.Context.Context.Err() != nil {
-				return f.a.Context.Context.Err()
+			if err := f.a.ctx().Err(); err != nil {
+				return err
 			}
 			return hinted(fmt.Errorf("%s is %s, not %s, after %s", oneLine(key), cmp.Or(string(status), "unknown"), f.until, f.a.cfg.Limits.Call.Wall),
 				"hutch tracker task show %s", shellWord(key))
