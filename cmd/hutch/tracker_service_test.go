@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/runtime/owner"
@@ -35,6 +37,31 @@ func TestTrackerCommandsAtOnce(t *testing.T) {
 	}
 	if _, _, err := typed(t, cfg, program{}, "", nil, "tracker", "task", "show", fmt.Sprint("TE-", many+1)); err == nil {
 		t.Errorf("there are more than %d", many)
+	}
+}
+
+// A command that owns the folder for a moment answers nobody: another one waits for its end.
+func TestTrackerWaitsForCommands(t *testing.T) {
+	cfg, err := readConfig(t, "", nil)
+	must(t, err)
+	cfg.State = filepath.Join(t.TempDir(), "state")
+	st, err := openState(cfg.State)
+	must(t, err)
+	o, err := owner.Claim(st.dir, cfg.ownerInfo(ownerTools))
+	must(t, err)
+	var held atomic.Bool
+	held.Store(true)
+	released := make(chan error, 1)
+	time.AfterFunc(100*time.Millisecond, func() { held.Store(false); released <- o.Release() })
+	err = cfg.withTracker(t.Context(), program{}, func(ctx context.Context, s trackerService) error {
+		if held.Load() {
+			return errors.New("asked who answers nobody")
+		}
+		_, err := s.UpdateMyStatus(ctx, tracker.MyStatus{Status: "here"}) // it is not tried again
+		return err
+	})
+	if err := errors.Join(err, <-released); err != nil {
+		t.Error(err)
 	}
 }
 
