@@ -303,7 +303,7 @@ func orDash(s string) string {
 	return s
 }
 
-// listed is a list in one cell.
+// listedIn is a list in one cell.
 func listedIn(values []string) string { return strings.Join(values, ", ") }
 
 // textField is field for a text that may come on standard input.

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,4 +86,45 @@ func TestUploadsAreBounded(t *testing.T) {
 	must(t, os.Truncate(large, tracker.MaxFile))
 	w.do("file", "upload", large, "--task", "TE-1")
 	w.do("file", "upload", "-", "--name", "in.txt", "--task", "TE-1")
+}
+
+// What a tracker elsewhere says of a file is not believed: neither its name nor that it is
+// whole.
+func TestDownloadsFromElsewhere(t *testing.T) {
+	body, dir := []byte("all is well"), t.TempDir()
+	digest := fmt.Sprintf("%x", sha256.Sum256(body))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := tracker.FileOut{Filename: "../../\u202etxt.evil", Content: body, AttachmentOut: tracker.AttachmentOut{SHA256: digest}}
+		if r.URL.Path == "/attachments/damaged" {
+			f.Content = body[1:]
+		}
+		_ = json.NewEncoder(w).Encode(f)
+	}))
+	t.Cleanup(server.Close)
+	w := &trackerElsewhere{t: t, cfg: Config{State: filepath.Join(t.TempDir(), "state")}}
+	w.cfg.Policy = state{w.cfg.State}.policy()
+	w.env = map[string]string{envTrackerURL: server.URL, envTrackerToken: w.file("token", "token")}
+	t.Chdir(dir)
+	if got := w.do("file", "download", "whole"); got != "_txt.evil" {
+		t.Errorf("written to %q", got)
+	}
+	if found, err := os.ReadFile(filepath.Join(dir, "_txt.evil")); err != nil || string(found) != string(body) {
+		t.Errorf("%q, %v", found, err)
+	}
+	if _, _, err := w.try("file", "download", "whole"); err == nil || !strings.HasSuffix(err.Error(), "is there already") {
+		t.Errorf("once more: %v", err)
+	}
+	w.do("file", "download", "whole", "--force")
+	if out, _, err := w.try("file", "download", "whole", "--output", "-"); err != nil || out != string(body) {
+		t.Errorf("to standard output: %q, %v", out, err)
+	}
+	if out, _, err := w.try("file", "download", "damaged", "--output", "-"); err == nil || out != "" || err.Error() != "the file arrived damaged: its digest is another" {
+		t.Errorf("damaged: %q, %v", out, err)
+	}
+	if _, _, err := w.try("file", "download", "whole", "--json", "--force"); exitCode(err) != exitUsage {
+		t.Errorf("as JSON and written: %v", err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+		t.Errorf("the folder has %v, %v", all, err)
+	}
 }
