@@ -9,6 +9,7 @@ var module = sdk.Serve(sdk.Module{
 		{Name: "tasks:read", Reason: "Lists and reads tasks."},
 		{Name: "tasks:write", Reason: "Makes and changes tasks."},
 		{Name: "tasks:take", Reason: "Takes, rejects and watches tasks for the agent."},
+		{Name: "tasks:assign", Reason: "Gives tasks to others."},
 	}},
 	Tools: []sdk.Tool{list, get, create, update, take, reject, assign, watch, unwatch},
 })
