@@ -218,3 +218,33 @@ func pageText(t *testing.T) string {
 	}
 	return string(body)
 }
+
+// What the page says of tools is what the policy that comes with them grants.
+func TestTrackerDocumentHasWhatToolsAreGranted(t *testing.T) {
+	body, err := os.ReadFile("../tools-wasm/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"assign_task": {tracker.TasksAssign}}
+	for _, r := range trackerrest.Routes() {
+		for _, tool := range r.Tools {
+			if !slices.Contains(want[tool], r.Scope) {
+				want[tool] = append(want[tool], r.Scope)
+			}
+		}
+	}
+	granted := regexp.MustCompile(`(?m)^      (\w+): \{grant: \{tracker: \[(.*)\]\}\}$`)
+	found := 0
+	for _, m := range granted.FindAllStringSubmatch(string(body), -1) {
+		found++
+		got := strings.Split(strings.ReplaceAll(m[2], `"`, ""), ", ")
+		slices.Sort(got)
+		slices.Sort(want[m[1]])
+		if !slices.Equal(got, want[m[1]]) {
+			t.Errorf("%s is granted %q, and the page says %q", m[1], got, want[m[1]])
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d tools with a grant were found", found)
+	}
+}
