@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -175,18 +176,20 @@ func (r *Router) reconcile(ctx context.Context, w wish) error {
 	q := tracker.TaskQuery{
 		Assignee: "me", Statuses: []string{string(tracker.Todo), string(tracker.InProgress)}, Paging: tracker.Paging{Limit: tracker.MaxPage},
 	}
-	for read := 0; read < listMost; read += tracker.MaxPage {
+	var all []tracker.TaskOut
+	for len(all) < listMost {
 		page, err := r.o.Tracker.ListTasks(ctx, q)
 		if err != nil {
 			return err
 		}
-		for _, t := range page.Items {
-			if err := r.found(ctx, t, w); err != nil {
-				return err
-			}
-		}
-		if q.Cursor = page.NextCursor; q.Cursor == "" {
+		all = append(all, page.Items...)
+		if q.Cursor = page.NextCursor; q.Cursor == "" || len(page.Items) == 0 {
 			break
+		}
+	}
+	for _, t := range slices.Backward(all) { // the oldest first, as their events come
+		if err := r.found(ctx, t, w); err != nil {
+			return err
 		}
 	}
 	r.live.look("")

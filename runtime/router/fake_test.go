@@ -252,11 +252,11 @@ func (d *desk) ListTasks(_ context.Context, q tracker.TaskQuery) (page tracker.P
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Backward(ids) { // as a tracker does, the latest first
 		t := *d.tasks[id]
 		mine := t.AssigneeSlug != nil && *t.AssigneeSlug == me
 		if q.Assignee == "me" && mine && slices.Contains(q.Statuses, string(t.Status)) || q.Assignee == "none" && t.AssigneeSlug == nil {
-			if id <= q.Cursor {
+			if q.Cursor != "" && id >= q.Cursor {
 				continue
 			}
 			if len(page.Items) == q.Limit {
