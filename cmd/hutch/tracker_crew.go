@@ -140,15 +140,19 @@ func (a *App) newMate(s seat, shown *trail) (*mate, error) {
 }
 
 // Run has the agents work until ctx ends and their turns have, at most crewGrace later. An
-// agent that its tracker does not want ends by itself, and the others go on; onEnd, if not
-// nil, is told of it.
+// agent that its tracker does not want ends by itself, and the others go on; onEnd is told of
+// it, or if that is nil the log.
 func (c *crew) Run(ctx context.Context, onEnd func(*mate, error)) error {
 	var all sync.WaitGroup
 	for _, m := range c.mates {
 		all.Go(func() {
 			err := m.run(ctx)
-			if ctx.Err() == nil && onEnd != nil {
+			switch {
+			case ctx.Err() != nil:
+			case onEnd != nil:
 				onEnd(m, err)
+			default:
+				m.log.Error("an agent has left the tracker", "error", err)
 			}
 		})
 	}
@@ -190,7 +194,6 @@ func (m *mate) run(ctx context.Context) error {
 	}
 	if ctx.Err() == nil {
 		m.linkIs(linkEnded, err)
-		m.log.Error("an agent has left the tracker", "error", err)
 	}
 	cancel()
 	<-routed // errors behind the first say that ctx ended
