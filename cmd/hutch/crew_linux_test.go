@@ -6,11 +6,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/event"
 	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/protocol/trackerclient"
 )
@@ -108,23 +111,59 @@ func (m *team) comments(task string) (texts []string) {
 	return texts
 }
 
-// runs are how often a model was begun for a task, as its thread has it.
-func (m *team) prompts(agent string, task tracker.TaskOut) (prompts []string) {
+// toldThread is what a face tells of a thread.
+type toldThread struct {
+	Messages   []struct{ Role, Content string }
+	Interrupts []event.Interrupt
+}
+
+// thread is that of an agent about a task.
+func (m *team) thread(agent string, task tracker.TaskOut) (told toldThread) {
 	m.t.Helper()
-	r, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, m.url+"/agents/"+agent+"/agui/threads/task:"+task.ID, nil)
+	status, body := m.reads("/agents/" + agent + "/agui/threads/task:" + task.ID)
+	if status != http.StatusOK || json.Unmarshal(body, &told) != nil {
+		m.t.Fatalf("%d: %s", status, body)
+	}
+	return told
+}
+
+// reads asks serve for something.
+func (m *team) reads(path string) (status int, body []byte) {
+	m.t.Helper()
+	r, err := http.NewRequestWithContext(m.t.Context(), http.MethodGet, m.url+path, nil)
 	must(m.t, err)
 	resp, err := oneShot().Do(r)
 	must(m.t, err)
 	defer resp.Body.Close() //nolint:errcheck // it was read only
-	body, err := io.ReadAll(resp.Body)
+	body, err = io.ReadAll(resp.Body)
 	must(m.t, err)
-	var thread struct {
-		Messages []struct{ Role, Content string }
+	return resp.StatusCode, body
+}
+
+// figure is one of /metrics, "" if there is none.
+func (m *team) figure(name string) string {
+	m.t.Helper()
+	_, body := m.reads("/metrics")
+	for line := range strings.Lines(string(body)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
 	}
-	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, &thread) != nil {
-		m.t.Fatalf("%s: %s", resp.Status, body)
-	}
-	for _, message := range thread.Messages {
+	return ""
+}
+
+// says runs another command beside serve.
+func (m *team) says(args ...string) (string, error) {
+	cmd := exec.CommandContext(m.t.Context(), m.program, append(args, "--config", "hutch.yaml", "--policy", "policy.yaml", "--state", "state", "--tools", "tools")...)
+	cmd.Dir, cmd.Env = m.dir, append([]string{"HOME=" + m.dir}, m.env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// prompts are what an agent was told about a task, as its thread has it.
+func (m *team) prompts(agent string, task tracker.TaskOut) (prompts []string) {
+	m.t.Helper()
+	for _, message := range m.thread(agent, task).Messages {
 		if message.Role == "user" {
 			prompts = append(prompts, message.Content)
 		}
@@ -305,5 +344,58 @@ func TestTurnsThatAServeEndsIn(t *testing.T) {
 	}
 	if got, err := m.GetTask(t.Context(), stays.ID); err != nil || got.Status != tracker.InProgress || len(m.comments(stays.ID)) > 0 {
 		t.Errorf("left as %+v, %v", got, err)
+	}
+}
+
+// A tool that needs a person's yes ends the turn with a comment that says how to answer; the
+// answer has the agent go on with its task.
+func TestAgentsThatNeedAPerson(t *testing.T) {
+	files := teamFiles(t)
+	files["policy.yaml"] = "version: 1\nmodules:\n  text.wasm:\n    tools: {text_stats: {approval: ask}}\n"
+	m := newTeam(t, files)
+	task := m.gives("Count the words", "coder")
+	m.await("a comment", func() bool { return len(m.comments(task.ID)) == 1 }, func() string { return "none" })
+	comment := m.comments(task.ID)[0]
+	for _, want := range []string{"coder: I cannot go on: a person has to decide.", "text_stats", "hutch chat --agent coder --thread task:" + task.ID} {
+		if !strings.Contains(comment, want) {
+			t.Errorf("no %q in %q", want, comment)
+		}
+	}
+	if got := m.sees(task.ID, "work", has(tracker.InProgress)); *got.AssigneeSlug != "coder" {
+		t.Errorf("left as %+v", got)
+	}
+	asked := m.thread("coder", task).Interrupts
+	if len(asked) != 1 {
+		t.Fatalf("questions %+v", asked)
+	}
+	yes := newTurn("task:"+task.ID, "yes", "")
+	yes.resume = fmt.Sprintf(`,"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]`, asked[0].ID)
+	yes.send(t.Context(), m.url, func(string) {})
+	m.sees(task.ID, "a review", has(tracker.InReview))
+	if got := m.comments(task.ID); len(got) != 2 {
+		t.Errorf("comments %q", got)
+	}
+}
+
+// How agents are connected, and what they did, is seen from outside.
+func TestAgentsOfATeamAreSeen(t *testing.T) {
+	m := newTeam(t, quickTeam())
+	done, stays := m.gives("one", "coder"), m.gives("stay", "tester")
+	m.sees(done.ID, "a review", has(tracker.InReview))
+	m.sees(stays.ID, "work", has(tracker.InProgress))
+	figures := map[string]string{
+		`hutch_tracker_agent_connected{agent="coder"}`:            "1",
+		`hutch_tracker_agent_connected{agent="tester"}`:           "1",
+		`hutch_tracker_tasks_running{agent="tester"}`:             "1",
+		`hutch_tracker_turns_total{agent="coder",status="done"}`:  "1",
+		`hutch_tracker_agent_connected{agent="idle"}`:             "",
+		`hutch_tracker_turns_total{agent="tester",status="done"}`: "",
+	}
+	for name, want := range figures {
+		m.await(name, func() bool { return m.figure(name) == want }, func() string { return m.figure(name) })
+	}
+	out, err := m.says("doctor")
+	if !regexp.MustCompile(`(?m)^ok +agent coder +connected$`).MatchString(out) || !regexp.MustCompile(`(?m)^ok +agent tester +connected, working on TE-2$`).MatchString(out) || strings.Contains(out, "agent idle") {
+		t.Errorf("doctor says %v\n%s", err, out)
 	}
 }

@@ -103,17 +103,27 @@ func (cfg Config) checkTracker(env func(string) string) (wrong []error) {
 		return nil
 	}
 	place := cmp.Or(given[keyTrackerURL].place(keyTrackerURL), keyTrackerURL)
-	for _, a := range cfg.Agents {
-		if a.Tracker.hasToken() {
-			wrong = append(wrong, prefixedAll(agentKey(a.Name, "tracker"), cfg.trackerOf(a.Name).reachable(env))...)
-		} else if c.TokenFile == "" && c.TokenEnv == "" {
-			return []error{usagef("%s: there is no token for it: name a file in %s", place, keyTrackerToken)}
-		}
-	}
-	if c.TokenFile != "" || c.TokenEnv != "" {
+	all := c.hasToken()
+	if all {
 		wrong = append(wrong, prefixedAll(place, c.reachable(env))...)
 	}
+	for _, a := range cfg.Agents {
+		if a.Tracker.hasToken() {
+			all = true
+			wrong = append(wrong, prefixedAll(agentKey(a.Name, "tracker"), cfg.trackerOf(a.Name).reachable(env))...)
+		}
+	}
+	if !all {
+		wrong = append(wrong, usagef("%s: %w", place, errNoToken))
+	}
 	return wrong
+}
+
+// errNoToken says that a tracker elsewhere has been named without a token for it.
+var errNoToken = errors.New("there is no token for it: name a file in " + keyTrackerToken)
+
+func (c trackerConfig) hasToken() bool {
+	return c.TokenFile != "" || c.TokenEnv != "" || c.Token.Reveal() != ""
 }
 
 func prefixedAll(place string, err error) []error {
@@ -134,7 +144,10 @@ func (c trackerConfig) reachable(env func(string) string) error {
 
 // token reads the token. Its error has nothing of it.
 func (c trackerConfig) token(env func(string) string) (secrets.Value, error) {
-	if c.Token.Reveal() != "" {
+	switch {
+	case !c.hasToken():
+		return secrets.Value{}, errNoToken
+	case c.Token.Reveal() != "":
 		return c.Token, nil
 	}
 	var text []byte
