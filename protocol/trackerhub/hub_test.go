@@ -235,6 +235,7 @@ func TestH_01_WhoIsLetIn(t *testing.T) {
 		{"without a scope", `{"type":"auth","token":"coder-messages:read","agent":{"slug":"coder"}}`},
 		{"another frame first", `{"type":"heartbeat","token":"coder"}`},
 		{"no JSON", `auth`},
+		{"no UTF-8", "{\"type\":\"auth\",\"token\":\"coder\",\"agent\":{\"slug\":\"coder\",\"name\":\"\xff\"}}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := s.dial(nil)
@@ -245,6 +246,14 @@ func TestH_01_WhoIsLetIn(t *testing.T) {
 			p.closed(tracker.CloseAuth)
 		})
 	}
+	t.Run("binary", func(t *testing.T) {
+		p := s.dial(nil)
+		must(t, p.ws.WriteMessage(websocket.BinaryMessage, []byte(`{"type":"auth","token":"coder","agent":{"slug":"coder"}}`)))
+		if g := p.next(); g.Type != tracker.FrameAuthError {
+			t.Fatalf("got %+v, want auth.error", g)
+		}
+		p.closed(tracker.CloseAuth)
+	})
 	t.Run("token at the upgrade", func(t *testing.T) {
 		p := s.dial(http.Header{"Authorization": {"Bearer coder"}})
 		p.send(`{"type":"auth","agent":{"slug":"coder"}}`)
