@@ -2,6 +2,7 @@ package trackerclient_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -46,7 +47,12 @@ func TestE0_01_KilledBetweenEventAndAck(t *testing.T) {
 				return nil
 			}}).Run(ctx)
 		}()
-		return func() { cancel(); <-ended }
+		return func() {
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("it ended with %v", err)
+			}
+		}
 	}
 	next := func() tracker.EventFrame {
 		t.Helper()
