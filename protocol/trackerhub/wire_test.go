@@ -142,3 +142,21 @@ func TestE0_08_WhoSendsWithoutReadingWaits(t *testing.T) {
 	s.say("hello")
 	s.enter("other").said("hello")
 }
+
+// Who was told goodbye says nothing more, though its socket is read for a moment yet.
+func TestH_01_NothingIsHeardAfterGoodbye(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	first := s.enter("coder")
+	first.ws.SetCloseHandler(func(int, string) error { return nil }) // it does not answer, and so may go on
+	second := s.enter("coder")
+	first.closed(tracker.CloseSuperseded)
+	first.send(`{"type":"chat.send","chat_id":"team","content":"a ghost","client_msg_id":"m"}`)
+	eventually(t, "the end of the first", func() bool { return s.hub.Stats().Connections == 1 })
+	said, err := s.as("ann").ListMessages(t.Context(), tracker.MessageQuery{ChatID: "team"})
+	must(t, err)
+	if len(said.Items) > 0 {
+		t.Fatalf("kept was %+v", said.Items)
+	}
+	s.say("hello")
+	second.said("hello")
+}
