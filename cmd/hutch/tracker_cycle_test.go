@@ -89,6 +89,12 @@ func TestS1_081_FullCycleOverMCP(t *testing.T) {
 				who := fmt.Sprintf("coder-%d", i)
 				c := s.clientOf(t, version, s.admit(t, who))
 				defer c.close(t)
+				listed := c.lists(t)
+				for _, name := range seedTools {
+					if listed[name] == "" {
+						t.Errorf("%s is not listed", name)
+					}
+				}
 				cycle(toolsOf{t, c.ClientSession}, who, fmt.Sprintf("TB-%d", i+1))
 			})
 		}
@@ -109,6 +115,12 @@ func TestS1_081_FullCycleOverMCP(t *testing.T) {
 			}
 		}
 	})
+}
+
+// seedTools are those of S0-050.
+var seedTools = []string{
+	"get_task", "list_tasks", "create_task", "update_task", "take_task", "reject_task", "add_step", "complete_step", "list_steps",
+	"add_comment", "list_comments", "send_message", "read_messages", "upload_file", "list_files",
 }
 
 // The same through hutch mcp, which owns the state folder, for whoever sits at the machine.

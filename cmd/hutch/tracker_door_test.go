@@ -155,6 +155,33 @@ func TestTrackerKnowsWhoAsks(t *testing.T) {
 	}
 }
 
+// A principal that can be no member is told so, over HTTP, the socket and by a tool.
+func TestPrincipalsThatAreNoMembers(t *testing.T) {
+	s := startServe(t, nil)
+	defer s.halt(t)
+	s.person(t, "").setUp("first")
+	s.dropAskers(t, []string{tracker.TasksRead}, map[string]string{"list": `{"method":"GET","path":"/tasks"}`})
+	for _, name := range []string{"Alice", "ci.bot", "all", "me", "none", "-x", "01a22d9c-c11d-7003-856f-62faabe121c4"} {
+		if access.CheckName(name) != nil {
+			continue
+		}
+		token := s.admit(t, name, access.Scopes()...)
+		const want = "can be no member of a tracker"
+		var no struct{ Error tracker.Error }
+		if status := s.person(t, token).ask("GET", "/tasks", nil, &no); status != 403 || !strings.Contains(no.Error.Message, want) {
+			t.Errorf("%s: %d %+v", name, status, no.Error)
+		}
+		if got := s.mustDial(t, "Authorization", "Bearer "+token).hello("", ""); got["type"] != tracker.FrameAuthError || !strings.Contains(fmt.Sprint(got["message"]), want) {
+			t.Errorf("%s: %v", name, got)
+		}
+		c := s.clientOf(t, "2026-07-28", token)
+		if got := c.says(t, "list"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+		c.close(t)
+	}
+}
+
 // H-23: what is wrong is said in one form, wherever it is found.
 func TestH_23_ErrorsOfAServe(t *testing.T) {
 	s := startServe(t, nil)

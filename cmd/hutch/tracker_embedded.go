@@ -137,7 +137,12 @@ func (e *embedded) openSocket(r *http.Request, token string) (tracker.Service, e
 
 // seat returns the board for a caller, who is a member from now on.
 func (e *embedded) seat(ctx context.Context, c caller) (tracker.Service, error) {
-	if err := e.ensure(ctx, c.Slug, c.kind); err != nil {
+	err := e.ensure(ctx, c.Slug, c.kind)
+	if errors.Is(err, tracker.Errorf(tracker.CodeInvalid, "")) {
+		err = tracker.Errorf(tracker.CodeForbidden, "%s can be no member of a tracker", tracker.Quote(c.Slug)).
+			Next("use a token whose principal has lower-case letters, digits, and - and _ between them alone")
+	}
+	if err != nil {
 		return nil, err
 	}
 	return e.board.For(c.Caller), nil
