@@ -97,6 +97,8 @@ func (cfg Config) checkTracker(env func(string) string) (wrong []error) {
 	c, given := cfg.Tracker, cfg.given
 	named := cmp.Or(given[keyTrackerToken].at, given[keyTrackerEnv].at)
 	switch {
+	case c.TokenFile != "" && c.TokenEnv != "":
+		return []error{usagef("%s: there is %s too, and one of them has the token: take one away", given[keyTrackerEnv].place(keyTrackerEnv), keyTrackerToken)}
 	case c.URL == "" && named != "":
 		return []error{usagef("%s: there is no %s: a token goes with its tracker", named, keyTrackerURL)}
 	case c.URL == "":
