@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"math/big"
@@ -21,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gorilla/websocket"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -90,6 +92,10 @@ func TestServeOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 	session.close(t)
+	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	socket, resp, err := dialer.DialContext(t.Context(), socketURL(s.url), nil)
+	must(t, err)
+	must(t, errors.Join(resp.Body.Close(), socket.Close()))
 	if got := s.app.cfg.servedBy(t.Context()); got != s.url+"/mcp" {
 		t.Errorf("the owner says that it serves %s", got)
 	}
