@@ -119,8 +119,8 @@ func TestP13_ScopesOfAProject(t *testing.T) {
 	}
 }
 
-// elsewhere is a tracker that is not in this program, and what it was asked.
-func servedElsewhere(t *testing.T, answer http.HandlerFunc) (change func(*Config), token string) {
+// recordingTracker is a tracker that is not in this program, and what it was asked.
+func recordingTracker(t *testing.T, answer http.HandlerFunc) (change func(*Config), token string) {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
@@ -133,7 +133,7 @@ func servedElsewhere(t *testing.T, answer http.HandlerFunc) (change func(*Config
 // passing. This program has none then.
 func TestTrackerElsewhere(t *testing.T) {
 	var asked []string
-	change, file := servedElsewhere(t, func(w http.ResponseWriter, r *http.Request) {
+	change, file := recordingTracker(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.String()+" "+r.Header.Get("Authorization"))
 		if len(asked) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
