@@ -85,6 +85,9 @@ func elsewhereFlags() []cli.Flag {
 
 func newTrackerAsk(c *cli.Context, p program) (trackerAsk, error) {
 	cfg, err := loadJoined(c, p)
+	if err == nil && c.IsSet(flagTokenFile) && cfg.Tracker.URL == "" {
+		err = usagef("--%s: there is no --%s: a token goes with its tracker", flagTokenFile, flagURL)
+	}
 	return trackerAsk{Context: c, p: p, cfg: cfg, say: &voice{w: c.App.ErrWriter}}, err
 }
 
