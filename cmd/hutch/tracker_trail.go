@@ -106,7 +106,8 @@ func changeValue(v any) string {
 }
 
 const (
-	flagUntil = "until"
+	flagUntil  = "until"
+	flagWithin = "within"
 	// followEvery is how often a task is looked at.
 	followEvery = time.Second
 	// followPages are how many pages of a trail are read at once, at most.
@@ -118,14 +119,14 @@ func taskFollowCommand(p program) *cli.Command {
 		Name: "follow", Usage: "show what happens to a task, until it has a status", UsageText: "hutch tracker task follow TASK [flags]",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: flagUntil, Usage: "`STATUS`: end when it has this one: " + listedIn(statusNames()) + " (default: done)"},
-			&cli.StringFlag{Name: flagTimeout, Usage: "`DURATION`: give up after that, 1ms to 1h (default: wait for ever)"},
+			&cli.StringFlag{Name: flagWithin, Usage: "`DURATION`: give up after that, such as 10m (default: wait for ever)"},
 		},
 		Description: `What has happened before is shown first. It fails, with code 1, if the time is over, or if the task is done
 or cancelled and never came to the status. With --json each line is an object with an activity or a message.
 
 examples:
   $ hutch tracker task follow TB-1
-  $ hutch tracker task follow TB-1 --until in_review --timeout 10m`,
+  $ hutch tracker task follow TB-1 --until in_review --within 10m`,
 	}, 1, 1, runTaskFollow)
 }
 
@@ -133,6 +134,8 @@ examples:
 type follower struct {
 	a     trackerAsk
 	until tracker.Status
+	// within is how long this takes at most; 0 is for ever.
+	within time.Duration
 	// seen are entries that were shown.
 	seen map[string]bool
 	// passed: the task came to the status after this began. ever: at any time.
@@ -147,9 +150,12 @@ func runTaskFollow(a trackerAsk) error {
 	}
 	f := &follower{a: a, until: until, seen: map[string]bool{}}
 	ctx := a.ctx()
-	if a.IsSet(flagTimeout) {
+	if a.IsSet(flagWithin) {
+		if err := setDurationUpTo(&f.within, a.String(flagWithin), longest); err != nil {
+			return usagef("--%s: %w", flagWithin, err)
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.cfg.Limits.Call.Wall)
+		ctx, cancel = context.WithTimeout(ctx, f.within)
 		defer cancel()
 	}
 	return f.run(ctx)
@@ -176,7 +182,7 @@ func (f *follower) run(ctx context.Context) error {
 			if err := f.a.ctx().Err(); err != nil {
 				return err
 			}
-			return hinted(fmt.Errorf("%s is %s, not %s, after %s", oneLine(key), cmp.Or(string(status), "unknown"), f.until, f.a.cfg.Limits.Call.Wall),
+			return hinted(fmt.Errorf("%s is %s, not %s, after %s", oneLine(key), cmp.Or(string(status), "unknown"), f.until, f.within),
 				"hutch tracker task show %s", shellWord(key))
 		}
 	}
