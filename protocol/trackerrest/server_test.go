@@ -543,3 +543,32 @@ func FuzzBodies(f *testing.F) {
 		}
 	})
 }
+
+// C-02, C-03: a project and an assignee are named in either way, in bodies and in queries, and
+// both names of an assignee come out.
+func TestC_03_BothNamesOfAnAssignee(t *testing.T) {
+	s := newSite(t)
+	s.do("ann", "POST /projects", `{"slug":"test"}`)
+	for i, body := range []string{
+		`{"project_slug":"test","title":"a","assignee":"coder"}`, `{"project_id":"test","title":"b","assignee_slug":"coder"}`,
+	} {
+		task := s.do("ann", "POST /tasks", body)
+		holder, _ := task["assignee"].(map[string]any)
+		if task["assignee_slug"] != "coder" || holder["slug"] != "coder" {
+			t.Errorf("%s makes %v", body, task)
+		}
+		name := []string{"assignee", "assignee_slug"}[i]
+		key, _ := task["key"].(string)
+		if task = s.do("ann", "PATCH /tasks/{id}", `{"`+name+`":"other"}`, key); task["assignee_slug"] != "other" {
+			t.Errorf("%s in a change makes %v", name, task)
+		}
+	}
+	for _, query := range []string{"project_id=test&assignee=other", "project_slug=test&assignee_slug=other"} {
+		if page := s.do("ann", "GET /tasks?"+query, ""); len(page["items"].([]any)) != 2 {
+			t.Errorf("%s finds %v", query, page)
+		}
+	}
+	if got := s.ask("ann", "POST", "/tasks", `{"project_slug":"test","title":"c","assignee":"coder","assignee_slug":"other"}`); got.Code != http.StatusUnprocessableEntity {
+		t.Errorf("two names are answered with %d %s", got.Code, got.Body)
+	}
+}
