@@ -101,7 +101,9 @@ func refuse(code abi.Code, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// Serve does one operation. It answers anything but tracker_request with a refusal.
+// Serve does one operation. It answers anything but tracker_request with a refusal; so it does
+// what no granted scope lets through, a path that is no route, and a tracker that does not
+// answer (tracker_unavailable). What the tracker itself refuses is an answer, with its status.
 func (p *Proxy) Serve(ctx context.Context, a Access, r abi.Request) abi.Response {
 	if r.Op != abi.OpTracker {
 		return abi.Refuse(abi.Invalid, "no operation on a tracker")

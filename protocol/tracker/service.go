@@ -34,10 +34,18 @@ const (
 	Admin         = "admin"
 )
 
-// Service is a board as one caller sees it. What it refuses is an [*Error]; other errors
-// are its own trouble and nobody's business. A reference to a task is its id, its key, or
-// "#15" or "15" where only one task has that number; one to a project, a chat or a
-// member is an id or a slug.
+// Service is a board as one caller sees it. A reference to a task is its id, its key, or
+// "#15" or "15" where only one task has that number ([CodeAmbiguous] otherwise); one to a
+// project, a chat or a member is an id or a slug.
+//
+// What it refuses is an [*Error], and then nothing has changed: [CodeForbidden] without the
+// scope, [CodeNotFound] for what is not there or not for the caller, [CodeInvalid] for a value
+// that is none or over its limit, and what stands beside the methods. Other errors, those of
+// the context among them, are its own trouble and nobody's business. A method that returns
+// nil has kept what it changed, with the events that tell of it. The caller owns what it gets.
+//
+// An IdempotencyKey of 1 to [MaxKey] bytes makes a request of the same caller, when it comes
+// again, return what it returned first; another request under it is [CodeReused].
 type Service interface {
 	Tasks
 	Steps
@@ -51,41 +59,68 @@ type Service interface {
 
 // Tasks are the tasks of a [Service].
 type Tasks interface {
+	// ListTasks lists those that fit the query, the newest first.
 	ListTasks(context.Context, TaskQuery) (Page[TaskOut], error)
 	GetTask(ctx context.Context, task string) (TaskOut, error)
+	// CreateTask makes a task, with the caller as its creator and first watcher. In an archived
+	// project it is [CodeConflict]; waiting in a circle is [CodeCycle].
 	CreateTask(context.Context, CreateTask) (TaskOut, error)
+	// UpdateTask changes what is given, all of it or nothing: [CodeTransition] for a status
+	// that cannot follow, [CodeBlocked] for a task that waits, [CodeTaken] for one that is
+	// somebody else's to give away, [CodeCycle], and [CodeVersion] or [CodePrecondition] for
+	// one that has changed. The same values again are no change.
 	UpdateTask(ctx context.Context, task string, u UpdateTask) (TaskOut, error)
+	// DeleteTask takes a task away for good, with its steps, comments and files; its activity
+	// stays. One with subtasks is [CodeConflict].
 	DeleteTask(ctx context.Context, task string) error
-	// TakeTask gives a task that is free to the agent. Who has it already gets it again.
+	// TakeTask gives a task that is free to the agent, which begins it: to one of many, the
+	// others get [CodeTaken] with the holder. Who has it already gets it again, unchanged. One
+	// that waits is [CodeBlocked], one that is closed [CodeTransition].
 	TakeTask(ctx context.Context, task string, t TakeTask) (TaskOut, error)
+	// RejectTask gives the caller's task back, or refuses one that was offered to everybody:
+	// it is nobody's, and todo. Somebody else's is [CodeTaken].
 	RejectTask(ctx context.Context, task string, r RejectTask) (Rejected, error)
+	// ReleaseTask is RejectTask without an opinion. What is nobody's already is no error.
 	ReleaseTask(ctx context.Context, task string, r ReleaseTask) (TaskOut, error)
+	// WatchTask and UnwatchTask return who watches then; to do it again changes nothing.
 	WatchTask(ctx context.Context, task string, w WatchTask) (Watching, error)
 	UnwatchTask(ctx context.Context, task, member string) (Watching, error)
+	// AddDependency makes a task wait, for at most [MaxBlockers]. One that would close a circle
+	// is [CodeCycle] with the path.
 	AddDependency(ctx context.Context, task string, d AddDependency) (TaskOut, error)
+	// RemoveDependency ends that; where there is none it changes nothing.
 	RemoveDependency(ctx context.Context, task, blocker string) (TaskOut, error)
 	// TaskActivity lists what happened to a task, the latest first.
 	TaskActivity(ctx context.Context, task string, p Paging) (Page[Activity], error)
 }
 
-// Steps are the steps of tasks.
+// Steps are the steps of tasks, at most [MaxSteps] of one. One is named by its id or by its
+// place from 0 on.
 type Steps interface {
+	// ListSteps lists all of them, in their order.
 	ListSteps(ctx context.Context, task string) ([]StepOut, error)
 	GetStep(ctx context.Context, task, step string) (StepOut, error)
 	AddStep(ctx context.Context, task string, a AddStep) (StepOut, error)
+	// UpdateStep changes what is given, and without anything completes the step. To complete
+	// it twice changes nothing: who did it first stays.
 	UpdateStep(ctx context.Context, task, step string, u UpdateStep) (StepOut, error)
 	DeleteStep(ctx context.Context, task, step string) error
 }
 
-// Messages are those of chats and of tasks.
+// Messages are those of chats and of tasks. They are never changed.
 type Messages interface {
+	// ListMessages lists the newest, the oldest of them first. Its cursor leads to older ones.
 	ListMessages(context.Context, MessageQuery) (Page[MessageOut], error)
 	GetMessage(ctx context.Context, id string) (MessageOut, error)
+	// SendMessage sends at most [MaxMessage] bytes. Into an archived chat it is [CodeConflict].
 	SendMessage(context.Context, SendMessage) (MessageOut, error)
+	// ReplyMessage sends a message to where another stands, as an answer to it.
 	ReplyMessage(ctx context.Context, parent string, r Reply) (MessageOut, error)
 }
 
-// Chats are the chats that the caller may read.
+// Chats are the chats that the caller may read: those without members, those that it is a member
+// of, and all for an admin. Making and changing them is for an admin; a slug that there is
+// already is [CodeExists].
 type Chats interface {
 	ListChats(context.Context, ChatQuery) (Page[ChatOut], error)
 	GetChat(ctx context.Context, chat string) (ChatOut, error)
@@ -93,7 +128,8 @@ type Chats interface {
 	UpdateChat(ctx context.Context, chat string, u UpdateChat) (ChatOut, error)
 }
 
-// Projects are the projects.
+// Projects are the projects. Making and changing them is for an admin; a slug or a key that
+// there is already is [CodeExists].
 type Projects interface {
 	ListProjects(context.Context, ProjectQuery) (Page[ProjectOut], error)
 	GetProject(ctx context.Context, project string) (ProjectOut, error)
@@ -101,7 +137,8 @@ type Projects interface {
 	UpdateProject(ctx context.Context, project string, u UpdateProject) (ProjectOut, error)
 }
 
-// Members are the members; "me" is the caller.
+// Members are the members; "me" is the caller. Making and changing them is for an admin; a slug
+// that there is already is [CodeExists].
 type Members interface {
 	ListMembers(context.Context, MemberQuery) (Page[MemberOut], error)
 	GetMember(ctx context.Context, member string) (MemberOut, error)
@@ -110,9 +147,12 @@ type Members interface {
 	UpdateMyStatus(context.Context, MyStatus) (MyStatus, error)
 }
 
-// Files are the files at tasks and messages.
+// Files are the files at tasks and messages. They are kept by their digests, and read by whoever
+// may read where they are.
 type Files interface {
 	ListFiles(context.Context, FileQuery) (Page[AttachmentOut], error)
+	// UploadFile keeps at most [MaxFile] bytes ([CodeTooLarge]), under a name without a path.
+	// Only who wrote a message puts files to it.
 	UploadFile(context.Context, UploadFile) (AttachmentOut, error)
 	DownloadFile(ctx context.Context, id string) (FileOut, error)
 }

@@ -53,7 +53,10 @@ const (
 // Client asks a tracker over REST with one token. What the tracker refuses is a
 // [*tracker.Error]; so is a tracker that does not answer, with [tracker.CodeUnavailable].
 //
-// What changes nothing, or is recognised when it comes twice, is tried three times.
+// What changes nothing, or is recognised when it comes twice, is tried three times in all, where
+// the tracker did not answer or said 429 or 5xx, within [Options.Timeout]: after up to 200 ms,
+// 400 ms and so on to 5 s by chance, or as long as Retry-After says. No redirect is followed. An
+// answer has at most 64 MiB.
 type Client struct {
 	base, socket *url.URL
 	token        string
@@ -72,7 +75,9 @@ var (
 	_ tracker.Files    = (*Client)(nil)
 )
 
-// New returns a client for the routes below base, such as https://tracker.example/api/v1.
+// New returns a client for the routes below base, such as https://tracker.example/api/v1. It is
+// refused if base is no such URL, or if the token would go unencrypted to another machine
+// without [Options.AllowPlain]. Nothing is asked yet.
 func New(base, token string, o Options) (*Client, error) {
 	c := &Client{token: token, o: o}
 	var err error

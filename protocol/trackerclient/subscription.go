@@ -15,7 +15,7 @@ import (
 // ErrSuperseded ends a subscription whose agent has another connection.
 var ErrSuperseded = errors.New("another connection of this agent took its place: run one at a time")
 
-// ErrRejected ends a subscription that is not let in.
+// ErrRejected ends a subscription that is not let in, or whose token counts no more.
 var ErrRejected = errors.New("the tracker does not let this agent in: check its token, slug and scopes")
 
 // A Subscriber is what an agent does with what it is sent.
@@ -28,7 +28,8 @@ type Subscriber struct {
 	// Connected, if not nil, is called beside that after each connect: events are a hint, and
 	// the truth is in the routes. Its context ends with the connection.
 	Connected func(context.Context, tracker.AuthOK)
-	// State, if not nil, is what the agent does; the default is idle.
+	// State, if not nil, is what the agent does, and is asked at every heartbeat (15 s unless
+	// the tracker says otherwise); the default is idle.
 	State func() tracker.Heartbeat
 	// Lost, if not nil, is told why there is no socket.
 	Lost func(error)
@@ -71,8 +72,10 @@ func (c *Client) Subscribe(s Subscriber) *Subscription {
 }
 
 // Run takes events until ctx ends, or until there is no point in coming back: then its error
-// is [ErrSuperseded] or [ErrRejected]. It connects again whenever the socket is lost, and asks
-// for events over REST in between.
+// is [ErrSuperseded] or [ErrRejected]. It connects again whenever the socket is lost, later and
+// later up to about 30 s with a part of that by chance, and asks for events over REST in
+// between, once there was no socket for a second. An event that comes twice in the last 1,024
+// is accepted once; to be sure over a restart is the subscriber's, by the event's id.
 func (s *Subscription) Run(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

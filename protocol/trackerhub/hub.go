@@ -35,7 +35,7 @@ type Options struct {
 	Most int
 	// Strangers is how many of them may not have said yet who they are; default 256.
 	Strangers int
-	// Names is the set of names of events; "" or "v2".
+	// Names is the set of names of events: "v2" has one for every message; default "v1".
 	Names string
 	// AuthWithin, HeartbeatEvery, OfflineAfter and AckWithin default to those of the tracker.
 	AuthWithin, HeartbeatEvery, OfflineAfter, AckWithin time.Duration
@@ -105,7 +105,7 @@ type Stats struct {
 	Slow        int64 // connections that were ended because nobody read
 }
 
-// New returns a hub.
+// New returns a hub, which asks open who connects. [Hub.Close] ends it.
 func New(open Open, o Options) *Hub {
 	h := &Hub{o: o.filled(), open: open, conns: map[*conn]bool{}, slots: map[string]*slot{}}
 	h.up = websocket.Upgrader{
@@ -133,7 +133,9 @@ func (h *Hub) Stats() Stats {
 	return Stats{Connections: len(h.conns), Unknown: h.unknown.Load(), Parked: h.parked.Load(), Slow: h.slow.Load()}
 }
 
-// ServeHTTP implements [http.Handler]. It returns when the connection has ended.
+// ServeHTTP implements [http.Handler]. It returns when the connection has ended. Before there is
+// one it answers 401 for a token that nobody has, 403 for a page that may not connect, and 503
+// with Retry-After where there are too many. What a connection ends with later is its close code.
 func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token := bearer(r)
 	if token != "" { // a wrong one is told before there is a socket

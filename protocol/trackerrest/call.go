@@ -128,8 +128,9 @@ func (c *call) events() (any, error) {
 	return Deliver(c.ctx(), c.service, after, limit)
 }
 
-// Deliver returns the events of a queue as they are sent over REST: each counts as sent, and
-// none that is parked by that is among them.
+// Deliver returns the events of a queue with a seq above after, at most limit (0 is the usual
+// page), as they are sent over REST: each counts as sent once more, and none that is parked by
+// that is among them. Its errors are those of the queue.
 func Deliver(ctx context.Context, q tracker.Queue, after int64, limit int) (page tracker.Page[tracker.EventOut], err error) {
 	all, err := q.Take(ctx, after, limit)
 	if err != nil {

@@ -45,7 +45,8 @@ const (
 	rare      = "undoes or narrows what agents do; people do it, or the runtime of an agent"
 )
 
-// Routes returns all of them.
+// Routes returns all of them, in the order in which they are described. The caller owns the
+// slice.
 func Routes() []Route {
 	all := routes()
 	for i := range all {

@@ -37,7 +37,11 @@ const maxBody = 4 << 20
 // requestHeader names a request. Whoever serves the routes may have set it.
 const requestHeader = "X-Request-Id"
 
-// Server answers requests at [Routes], and GET /openapi.json with what they are. Who may ask,
+// Server answers requests at [Routes], and GET /openapi.json with what they are. A body has at
+// most 4 MiB, or room for the largest file; what is wrong with a request is a [tracker.Error] in
+// JSON, also where a handler panics. It may be used from any goroutine and has none.
+//
+// Who may ask,
 // and from which origin, is checked before it; what a caller may do, the [tracker.Service] says.
 type Server struct {
 	o      Options
@@ -47,7 +51,8 @@ type Server struct {
 }
 
 // New returns a server. open returns the board for whoever sent a request, or nil if
-// that is nobody.
+// that is nobody, which is answered 401; an error that is a [tracker.Error] is what the caller
+// is told, and of another the log is. It fails only if the routes cannot be described.
 func New(open func(*http.Request) (tracker.Service, error), o Options) (*Server, error) {
 	if o.Title == "" {
 		o.Title = "hutch tracker"
@@ -120,7 +125,7 @@ func (s *Server) Match(c *chi.Context, method, path string) bool { return s.mux.
 // Find implements [chi.Routes].
 func (s *Server) Find(c *chi.Context, method, path string) string { return s.mux.Find(c, method, path) }
 
-// ServeHTTP implements [http.Handler].
+// ServeHTTP implements [http.Handler]. The path is that of a [Route]: a prefix is taken off before.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		p := recover()

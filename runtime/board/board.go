@@ -62,12 +62,12 @@ type Board struct {
 	forgot seldom
 }
 
-// New returns a board.
+// New returns a board. Who calls [Board.Run] sees to it that time does what it does.
 func New(store Store, o Options) *Board {
 	return &Board{store: store, o: o.filled()}
 }
 
-// A Seat is the board as one caller sees it.
+// A Seat is the board as one caller sees it, a [tracker.Service], where the errors are said.
 type Seat struct {
 	b      *Board
 	caller tracker.Caller
@@ -150,7 +150,8 @@ func (b *Board) Ensure(ctx context.Context, m tracker.CreateMember) (out tracker
 	return out, err
 }
 
-// Run does what time does until ctx ends.
+// Run does what time does, once a second, until ctx ends, and returns ctx's error. What fails
+// is logged and tried at the next second.
 func (b *Board) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

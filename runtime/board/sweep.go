@@ -12,7 +12,9 @@ import (
 // member of another, so that none takes long.
 const sweepMost = 1000
 
-// Sweep does once what time does.
+// Sweep does once what time does: members that were not heard of for [tracker.OfflineAfter] are
+// offline, others are told of changes that have settled, and events older than
+// [tracker.QueueAge] and answers go, at most a thousand of each.
 func (b *Board) Sweep(ctx context.Context) error {
 	idle := true
 	err := b.store.ViewBoard(ctx, func(r Reader) error {
