@@ -79,8 +79,9 @@ func TestRequirementsFindsRowsOutOfOrder(t *testing.T) {
 	}
 }
 
-// What the engine is to do was written down in one document, of which no row is left out.
-const lastOfS3 = 56
+// What the tracker and the engine are to do was written down in three documents, of which no
+// row is left out.
+const lastOfS0, lastOfS1, lastOfS3 = 64, 84, 56
 
 // A row says what shows it, or why nothing does.
 func TestRequirementsFindsRowsWithoutProof(t *testing.T) {
@@ -88,13 +89,19 @@ func TestRequirementsFindsRowsWithoutProof(t *testing.T) {
 	for n := 6; n <= lastOfS3; n++ {
 		page += fmt.Sprintf("| S3-%03d | x | `a/b.txtar` |\n", n)
 	}
-	want := []string{"S3-003 says neither what shows it nor why nothing does", "S3-004 says neither what shows it nor why nothing does", "S3-005 is missing"}
+	for n := 1; n <= lastOfS0; n++ {
+		page += fmt.Sprintf("| S0-%03d | x | `a/b.txtar` |\n", n)
+	}
+	for n := 1; n < lastOfS1; n++ {
+		page += fmt.Sprintf("| S1-%03d | x | `a/b.txtar` |\n", n)
+	}
+	want := []string{"S3-003 says neither what shows it nor why nothing does", "S3-004 says neither what shows it nor why nothing does", "S1-084 is missing", "S3-005 is missing"}
 	if got := rowsWithoutProof(page); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// rowsWithoutProof returns which rows show nothing, and which of S3 are not there.
+// rowsWithoutProof returns which rows show nothing, and which of the documents are not there.
 func rowsWithoutProof(page string) (faults []string) {
 	known := map[string]bool{}
 	for line := range strings.Lines(page) {
@@ -108,9 +115,14 @@ func rowsWithoutProof(page string) (faults []string) {
 			faults = append(faults, id+" says neither what shows it nor why nothing does")
 		}
 	}
-	for n := 1; n <= lastOfS3; n++ {
-		if id := fmt.Sprintf("S3-%03d", n); !known[id] {
-			faults = append(faults, id+" is missing")
+	for _, document := range []struct {
+		name string
+		last int
+	}{{"S0", lastOfS0}, {"S1", lastOfS1}, {"S3", lastOfS3}} {
+		for n := 1; n <= document.last; n++ {
+			if id := fmt.Sprintf("%s-%03d", document.name, n); !known[id] {
+				faults = append(faults, id+" is missing")
+			}
 		}
 	}
 	return faults
