@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -23,8 +25,9 @@ func trackerTools() map[string][]string {
 	}
 }
 
-// S0-050, S1-063, S1-080, C-18: each tool is listed by its name and does what it is for, with
-// what is granted from the start, in the tracker of this program.
+// S0-003, S0-050, S1-063, S1-080, C-18: each tool is listed by its name, says nothing of how
+// events arrive, and does what it is for, with what is granted from the start, in the tracker of
+// this program.
 func TestS1_080_EveryToolWorks(t *testing.T) {
 	cfg, p := shippedConfig(t)
 	s := startServer(t, cfg, p, quiet)
@@ -36,6 +39,7 @@ func TestS1_080_EveryToolWorks(t *testing.T) {
 	local.does("POST", "/members", values{"slug": "other"}, nil)
 	session := s.clientOf(t, "2025-11-25", "")
 	defer session.close(t)
+	wire := regexp.MustCompile(`(?i)web.?socket|\bsockets?\b|\bframes?\b|heartbeat|redeliver|\bREST\b|bearer`)
 	c := &toolUser{toolsOf{t, session.ClientSession}, map[string]bool{}}
 	c.work()
 
@@ -44,6 +48,11 @@ func TestS1_080_EveryToolWorks(t *testing.T) {
 	var names []string
 	for _, tool := range listed.Tools {
 		names = append(names, tool.Name)
+		raw, err := json.Marshal(tool)
+		must(t, err)
+		if word := wire.Find(raw); word != nil {
+			t.Errorf("the model reads %q of %s", word, tool.Name) // S0-003
+		}
 	}
 	twenty := 0
 	for group, tools := range trackerTools() {

@@ -54,9 +54,9 @@ const (
 // [*tracker.Error]; so is a tracker that does not answer, with [tracker.CodeUnavailable].
 //
 // What changes nothing, or is recognised when it comes twice, is tried three times in all, where
-// the tracker did not answer or said 429 or 5xx, within [Options.Timeout]: after up to 200 ms,
-// 400 ms and so on to 5 s by chance, or as long as Retry-After says. No redirect is followed. An
-// answer has at most 64 MiB.
+// the tracker did not answer or said 429, 502, 503 or 504, within [Options.Timeout]: after up to
+// 200 ms, 400 ms and so on to 5 s by chance, or as long as Retry-After says. No redirect is
+// followed. An answer has at most 64 MiB.
 type Client struct {
 	base, socket *url.URL
 	token        string
