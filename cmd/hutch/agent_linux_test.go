@@ -22,9 +22,9 @@ import (
 	"github.com/hutch-run/hutch/protocol/trackerclient"
 )
 
-// An elsewhere is a tracker of somebody else: its own process, with tokens, which agents
+// A farTracker is a tracker of somebody else: its own process, with tokens, which agents
 // reach over a network that can be broken.
-type elsewhere struct {
+type farTracker struct {
 	t *testing.T
 	// program is hutch as it is shipped.
 	program, dir string
@@ -35,10 +35,10 @@ type elsewhere struct {
 	tokens map[string]string // by member
 }
 
-// newElsewhere starts a tracker with a project and these agents.
-func newElsewhere(t *testing.T, agents ...string) *elsewhere {
+// newFarTracker starts a tracker with a project and these agents.
+func newFarTracker(t *testing.T, agents ...string) *farTracker {
 	t.Helper()
-	e := &elsewhere{t: t, program: soakProgram(t), dir: t.TempDir(), tokens: map[string]string{}}
+	e := &farTracker{t: t, program: soakProgram(t), dir: t.TempDir(), tokens: map[string]string{}}
 	for _, name := range append([]string{"ann"}, agents...) {
 		args := []string{"tokens", "create", name}
 		for _, scope := range access.Scopes() {
@@ -73,7 +73,7 @@ func newElsewhere(t *testing.T, agents ...string) *elsewhere {
 }
 
 // gives makes a task for a member.
-func (e *elsewhere) gives(title, slug string) tracker.TaskOut {
+func (e *farTracker) gives(title, slug string) tracker.TaskOut {
 	e.t.Helper()
 	task, err := e.CreateTask(e.t.Context(), tracker.CreateTask{Project: "test", Title: title, AssigneeSlug: slug})
 	must(e.t, err)
@@ -81,7 +81,7 @@ func (e *elsewhere) gives(title, slug string) tracker.TaskOut {
 }
 
 // awaits waits until a task has a status.
-func (e *elsewhere) awaits(task string, status tracker.Status) {
+func (e *farTracker) awaits(task string, status tracker.Status) {
 	e.t.Helper()
 	var last tracker.TaskOut
 	for end := time.Now().Add(patientFor); last.Status != status; time.Sleep(50 * time.Millisecond) {
@@ -107,7 +107,7 @@ type hired struct {
 }
 
 // hire makes an agent.json, and a folder for an agent that plays a script.
-func (e *elsewhere) hire(slug, script string) *hired {
+func (e *farTracker) hire(slug, script string) *hired {
 	e.t.Helper()
 	h := &hired{t: e.t, program: e.program, dir: e.t.TempDir(), args: []string{"agent", "player", "--config", "hutch.yaml", "--file", "agent.json", "--json"}}
 	file, err := json.Marshal(map[string]any{
@@ -319,7 +319,7 @@ func (w *cable) silence(mute bool) {
 // E0-1, E0-4: an agent whose acknowledgement did not arrive, and that is killed, is sent the
 // event again, and has no second run for it.
 func TestE0_04_KilledBetweenEventAndAck(t *testing.T) {
-	e := newElsewhere(t, "coder")
+	e := newFarTracker(t, "coder")
 	h := e.hire("coder", quickScript)
 	h.starts()
 	h.shows(trailConnected, "", 1)
@@ -344,7 +344,7 @@ func TestE0_04_KilledBetweenEventAndAck(t *testing.T) {
 
 // E0-3: what happens while the network is broken is done after it, each once and in order.
 func TestE0_03_TasksGivenWhileTheSocketIsCut(t *testing.T) {
-	e := newElsewhere(t, "coder")
+	e := newFarTracker(t, "coder")
 	h := e.hire("coder", quickScript)
 	h.starts()
 	h.shows(trailConnected, "", 1)
@@ -369,7 +369,7 @@ func TestE0_03_TasksGivenWhileTheSocketIsCut(t *testing.T) {
 // A tracker that is not there when an agent starts is waited for; and an agent ends at once
 // when it is told to.
 func TestAgentsWaitForTheirTracker(t *testing.T) {
-	e := newElsewhere(t, "coder")
+	e := newFarTracker(t, "coder")
 	h := e.hire("coder", quickScript)
 	e.net.cut(true)
 	task := e.gives("one", "coder")
@@ -387,7 +387,7 @@ func TestAgentsWaitForTheirTracker(t *testing.T) {
 
 // An agent that its tracker does not want says so, with what to do, and ends.
 func TestAgentsThatAreNotLetIn(t *testing.T) {
-	e := newElsewhere(t, "coder", "tester")
+	e := newFarTracker(t, "coder", "tester")
 	first, wrong := e.hire("coder", quickScript), e.hire("coder", quickScript)
 	e.tokens["tester"], e.tokens["coder"] = e.tokens["coder"], e.tokens["tester"]
 	other := e.hire("coder", quickScript) // with the token of another member
