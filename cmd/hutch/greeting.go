@@ -31,6 +31,9 @@ func (a *App) greet(ctx context.Context, p program, say *voice, addr net.Addr) (
 		}
 		say.line("serving %s%s: agent %s, %s", base, path, cfg.Name, cfg.Model)
 	}
+	if a.tracker != nil {
+		say.line("serving %s%s: the tracker, which tells agents what happens at %s", base, trackerPath, socketURL(base))
+	}
 	if !isLoopback(addr) && a.certificate == nil {
 		say.line("warning: tokens and calls go over the network as they are, unless a proxy with TLS stands before: set %s and %s", keyCert, keyKey)
 	}
