@@ -157,7 +157,7 @@ func policyEntry() []policyKey {
 		{path: tools + "/*/args", means: "bounds of its arguments"},
 		{path: tools + "/*/args/*", name: "title", means: "the name of the argument"},
 		{path: tools + "/*/args/*/max_length", means: "characters, of what is no text as JSON", allowed: "1 to 67108864", fallback: none, example: "200"},
-		{path: entryPath + "/agents", means: "the agents that may see and call its tools; calls name no agent yet, so any list holds the module",
+		{path: entryPath + "/agents", means: "the agents that may see and call its tools; over MCP and on the command line a call is of none",
 			allowed: "lower-case letters, digits, - and _", fallback: "everybody", example: "[reviewer]"},
 		{path: entryPath + "/limits", means: "bounds with the keys of defaults.limits", fallback: "those of defaults", example: "{timeout: 30s}", like: limitsPath},
 		{path: entryPath + "/signature", means: "who must have signed the file; another holds it", allowed: "ed25519: and 32 bytes in base64", fallback: "nobody",
