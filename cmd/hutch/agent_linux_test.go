@@ -84,7 +84,7 @@ func (e *farTracker) gives(title, slug string) tracker.TaskOut {
 func (e *farTracker) awaits(task string, status tracker.Status) {
 	e.t.Helper()
 	var last tracker.TaskOut
-	for end := time.Now().Add(patientFor); last.Status != status; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(compilesFor); last.Status != status; time.Sleep(50 * time.Millisecond) {
 		var err error
 		if last, err = e.GetTask(e.t.Context(), task); err != nil || time.Now().After(end) {
 			e.t.Fatalf("%+v is not %s: %v", last, status, err)
@@ -122,6 +122,9 @@ func (e *farTracker) hire(slug, script string) *hired {
 		must(e.t, os.WriteFile(filepath.Join(h.dir, name), []byte(body), 0o600))
 	}
 	must(e.t, os.Mkdir(filepath.Join(h.dir, "tools"), 0o700))
+	state := filepath.Join(h.dir, "state")
+	warm.lend(e.t, state)
+	e.t.Cleanup(func() { warm.keep(state) })
 	return h
 }
 
@@ -178,7 +181,7 @@ func (s *safeBuffer) Write(p []byte) (int, error) {
 // shows waits until so many lines are about that, and returns them.
 func (h *hired) shows(what string, text string, n int) (found []trailLine) {
 	h.t.Helper()
-	for end := time.Now().Add(patientFor); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(compilesFor); ; time.Sleep(20 * time.Millisecond) {
 		if found = h.shown(what, text); len(found) >= n {
 			return found
 		}
@@ -212,7 +215,7 @@ func (h *hired) ends() (string, error) {
 	h.t.Helper()
 	select {
 	case <-h.over:
-	case <-time.After(patientFor):
+	case <-time.After(compilesFor):
 		h.t.Fatal("it does not end")
 	}
 	err := h.p.Wait()

@@ -25,6 +25,9 @@ type team struct {
 	*trackerclient.Client
 }
 
+// compilesFor is how long anything may take for which modules may have to be compiled first.
+const compilesFor = 5 * time.Minute
+
 // newTeam starts a serve with these files, of which hutch.yaml is the configuration.
 func newTeam(t *testing.T, files map[string]string, env ...string) *team {
 	t.Helper()
@@ -33,6 +36,8 @@ func newTeam(t *testing.T, files map[string]string, env ...string) *team {
 	}
 	m := &team{realServe: newRealServe(t, files)}
 	m.env = env
+	warm.lend(t, filepath.Join(m.dir, "state"))
+	t.Cleanup(func() { warm.keep(filepath.Join(m.dir, "state")) })
 	m.begin()
 	_, err := m.CreateProject(t.Context(), tracker.CreateProject{Slug: "test", Key: "TE"})
 	must(t, err)
@@ -84,7 +89,7 @@ func (m *team) sees(task, what string, is func(tracker.TaskOut) bool) tracker.Ta
 // await waits until something is so.
 func (m *team) await(what string, is func() bool, last func() string) {
 	m.t.Helper()
-	for end := time.Now().Add(patientFor); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(compilesFor); ; time.Sleep(50 * time.Millisecond) {
 		if is() {
 			return
 		}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,4 +202,75 @@ func TestTokensOfAgentsElsewhere(t *testing.T) {
 	if _, err := readConfig(t, "agents:\n  a: {tracker: {token_env: A, token_file: b}}\n", nil); err == nil {
 		t.Error("two places of a token are taken")
 	}
+}
+
+// warm has what programs of these tests compiled, so that each module is compiled once for
+// all of them.
+var warm warmth
+
+// warmth keeps compiled code between tests.
+type warmth struct {
+	mu  sync.Mutex
+	dir string // made when something is first kept
+}
+
+// lend puts what is kept into a state folder that is new.
+func (w *warmth) lend(t *testing.T, state string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	must(t, os.Mkdir(state, 0o700))
+	if w.dir != "" {
+		must(t, copyNew(w.dir, filepath.Join(state, "cache", "compiled")))
+	}
+}
+
+// keep takes what a state folder has more. A program that still runs there may be about to
+// change it, which is no harm: what is not whole is not used.
+func (w *warmth) keep(state string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dir == "" {
+		dir, err := os.MkdirTemp("", "hutch-warm-")
+		if err != nil {
+			return // it takes longer
+		}
+		w.dir = dir
+	}
+	_ = copyNew(filepath.Join(state, "cache", "compiled"), w.dir) // likewise
+}
+
+// close removes what was kept.
+func (w *warmth) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(w.dir)
+}
+
+// copyNew copies the files below a folder that are not below another.
+func copyNew(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		there := filepath.Join(to, name)
+		if d.IsDir() {
+			return os.MkdirAll(there, 0o700)
+		}
+		if _, err := os.Stat(there); err == nil || !d.Type().IsRegular() {
+			return err
+		}
+		body, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(there, body, 0o600)
+	})
 }

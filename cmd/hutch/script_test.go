@@ -54,7 +54,7 @@ type suite struct{ m *testing.M }
 
 func (s suite) Run() int {
 	code := workertest.Main(s.m)
-	if err := server.Close(); err != nil {
+	if err := errors.Join(server.Close(), warm.close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
