@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/host/ownfile"
+	"github.com/hutch-run/hutch/protocol/access"
 	"github.com/hutch-run/hutch/protocol/strictyaml"
 )
 
@@ -198,7 +199,11 @@ func (cfg *Config) checkAgent(a *agentConfig) (wrong []error) {
 			refuse(key, "goes with another kind of model than %s", a.Model.Kind)
 		}
 	}
-	if err := checkSlug(a.Name); err != nil && a.Tracker.listens() {
+	err := checkSlug(a.Name)
+	if a.Name == access.Local {
+		err = fmt.Errorf("%s: that is whoever sits at this machine", quoted(a.Name))
+	}
+	if err != nil && a.Tracker.listens() {
 		wrong = append(wrong, hinted(cfg.inAgent(a, "tracker.tasks", err), "rename the agent, or write tracker: {tasks: none, chat: none}"))
 	}
 	if a.Cost > 0 && a.Model.PriceIn == 0 && a.Model.PriceCached == 0 && a.Model.PriceOut == 0 {

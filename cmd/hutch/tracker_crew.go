@@ -146,7 +146,7 @@ func (c *crew) Run(ctx context.Context, onEnd func(*mate, error)) error {
 	var all sync.WaitGroup
 	for _, m := range c.mates {
 		all.Go(func() {
-			err := m.run(ctx)
+			err := <-launch(func() error { return m.run(ctx) })
 			switch {
 			case ctx.Err() != nil:
 			case onEnd != nil:
@@ -228,7 +228,9 @@ func (m *mate) linkIs(state string, why error) {
 	}
 	m.mu.Unlock()
 	what := trailConnected
-	if state != linkConnected {
+	if state == linkConnected {
+		m.log.Info("an agent is connected to its tracker", "member", m.slug)
+	} else {
 		what = trailLost
 	}
 	m.trail.tell(trailLine{Agent: m.agent.cfg.Name, What: what, Text: m.link.Why})
