@@ -249,7 +249,7 @@ func newCable(t *testing.T, to string) *cable {
 	})
 	t.Cleanup(func() {
 		must(t, l.Close())
-		<-done
+		must(t, <-done)
 		w.cut(true)
 	})
 	return w

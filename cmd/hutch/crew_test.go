@@ -38,7 +38,7 @@ func TestE0_04_ARunThatTheInboxWasNotToldOf(t *testing.T) {
 	must(t, m.Run(t.Context(), turnFor("a", "1", "who")))
 	must(t, m.Run(t.Context(), turnFor("a", "2", "who")))
 	must(t, m.Run(t.Context(), turnFor("b", "2", "who"))) // of another item, which has had none
-	if err := m.Run(t.Context(), turnFor("c", "1", "fail")); err == nil || router.ErrNotBegun == err {
+	if err := m.Run(t.Context(), turnFor("c", "1", "fail")); err == nil || errors.Is(err, router.ErrNotBegun) {
 		t.Errorf("a model that fails: %v", err)
 	}
 	if err := m.Run(t.Context(), turnFor("c", "2", "fail")); err == nil {
@@ -103,8 +103,11 @@ func TestTurnsOfACrewThatFindNoRoom(t *testing.T) {
 		t.Errorf("%v, want that it was not begun", err)
 	}
 	cancel()
-	<-ended
-	<-ended
+	for range 2 {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
 }
 
 // What an agent does is a line for people, or for programs.

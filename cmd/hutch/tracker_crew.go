@@ -196,9 +196,7 @@ func (m *mate) run(ctx context.Context) error {
 		m.linkIs(linkEnded, err)
 	}
 	cancel()
-	<-routed // errors behind the first say that ctx ended
-	<-subscribed
-	return err
+	return errors.Join(err, unlessCut(<-routed), unlessCut(<-subscribed))
 }
 
 // close gives up what crew was opened with.
