@@ -268,6 +268,7 @@ func TestH_01_WhoIsLetIn(t *testing.T) {
 	}{
 		{"wrong token at the upgrade", http.Header{"Authorization": {"Bearer x"}}, http.StatusUnauthorized},
 		{"a page that nobody named", http.Header{"Origin": {"https://evil.example"}}, http.StatusForbidden},
+		{"a page of two origins", http.Header{"Origin": {"https://desk.example", "https://evil.example"}}, http.StatusForbidden},
 		{"a page that was named", http.Header{"Origin": {"https://desk.example"}}, http.StatusSwitchingProtocols},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -555,15 +556,22 @@ func TestE0_08_ASlowReaderIsDroppedAndRecovers(t *testing.T) {
 	}
 }
 
+// unavailable wants that nobody more is let in.
+func (s *site) unavailable() {
+	s.Helper()
+	_, r, err := websocket.DefaultDialer.DialContext(s.Context(), s.url, nil)
+	if err == nil || r == nil || r.StatusCode != http.StatusServiceUnavailable {
+		s.Fatalf("got %v %v, want 503", r, err)
+	}
+	_ = r.Body.Close()
+}
+
 func TestNoMoreThanTheMost(t *testing.T) {
 	s := newSite(t, trackerhub.Options{Most: 2, Strangers: 1})
-	refused := func() {
-		t.Helper()
-		_, r, err := websocket.DefaultDialer.DialContext(t.Context(), s.url, nil)
-		if err == nil || r == nil || r.StatusCode != http.StatusServiceUnavailable {
-			t.Fatalf("got %v %v, want 503", r, err)
-		}
-		_ = r.Body.Close()
+	refused := s.unavailable
+	for range 3 { // who comes and goes leaves no room for more strangers
+		must(t, s.enter("coder").ws.Close())
+		eventually(t, "the end", func() bool { return s.hub.Stats().Connections == 0 })
 	}
 	p := s.dial(nil)
 	refused() // a second stranger
@@ -590,4 +598,5 @@ func TestCloseTellsEverybody(t *testing.T) {
 	p.closed(websocket.CloseGoingAway)
 	stranger.closed(websocket.CloseGoingAway)
 	must(t, <-done)
+	s.unavailable()
 }
