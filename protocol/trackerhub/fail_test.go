@@ -185,6 +185,69 @@ func TestEventsThatWereTakenElsewhere(t *testing.T) {
 	must(t, hub.Close(t.Context()))
 }
 
+// A slow board takes its time with the first acknowledgement, and then looks at the time.
+type slow struct {
+	tracker.Service
+	entered, release chan struct{}
+	once             *sync.Once
+}
+
+func (b slow) Ack(ctx context.Context, ids ...string) error {
+	b.once.Do(func() { close(b.entered); <-b.release })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return b.Service.Ack(ctx, ids...)
+}
+
+// TestH_03_AcknowledgementsOutliveTheirConnection: what was read before the end counts, also
+// where the board is told of it later.
+func TestH_03_AcknowledgementsOutliveTheirConnection(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	b := slow{entered: make(chan struct{}), release: make(chan struct{}), once: &sync.Once{}}
+	hub := trackerhub.New(func(r *http.Request, token string) (tracker.Service, error) {
+		service, err := s.open(r, token)
+		b.Service = service
+		return b, err
+	}, trackerhub.Options{})
+	server := httptest.NewServer(hub)
+	defer server.Close()
+	s.url = "ws" + strings.TrimPrefix(server.URL, "http")
+	p := s.enter("coder")
+	const many = 50
+	ids := make([]string, many)
+	for n := range ids {
+		s.say("x")
+		ids[n] = p.said("x").ID
+	}
+	for n, id := range ids {
+		if p.ack(id); n == 0 {
+			<-b.entered // the others wait behind it
+		}
+	}
+	p.send(`{"type":"dance"}`)
+	eventually(t, "the last frame", func() bool { return hub.Stats().Unknown == 1 })
+	done := make(chan error)
+	go func() { done <- hub.Close(t.Context()) }()
+	eventually(t, "the end for new ones", func() bool {
+		ws, r, err := websocket.DefaultDialer.DialContext(t.Context(), s.url, nil)
+		if err == nil {
+			_ = ws.Close()
+		}
+		if r != nil {
+			_ = r.Body.Close()
+		}
+		return r != nil && r.StatusCode == http.StatusServiceUnavailable
+	})
+	close(b.release)
+	must(t, <-done)
+	all, err := s.as("coder").Events(t.Context(), 0, tracker.MaxPage)
+	must(t, err)
+	if len(all) > 0 {
+		t.Fatalf("%d of %d acknowledgements were lost", len(all), many)
+	}
+}
+
 // TestManySendAtOnce: the connection has one writer, whoever has something to say.
 func TestManySendAtOnce(t *testing.T) {
 	s := newSite(t, trackerhub.Options{HeartbeatEvery: time.Millisecond})
