@@ -140,7 +140,7 @@ const twoAgents = `
 agents:
   one: {default: true, model: {kind: echo}}
   two: {model: {kind: echo}}
-  none: {model: {kind: echo}, history: stateless}
+  passing: {model: {kind: echo}, history: stateless}
 `
 
 // Who mistypes the tools of an agent is told, and of nothing else.
@@ -168,7 +168,7 @@ func TestToolsOfAgentsThatAreNotThere(t *testing.T) {
 // Who names an agent that there is none of is told which there are.
 func TestUnknownAgents(t *testing.T) {
 	_, err := testEngine(t, nil, twoAgents).visit(access.Anyone(), "tow", faceAGUI)
-	if f := (*event.Failure)(nil); !errors.As(err, &f) || !errors.Is(err, event.ErrNotFound) || f.Message != `there is no agent "tow": there are one, two, none` {
+	if f := (*event.Failure)(nil); !errors.As(err, &f) || !errors.Is(err, event.ErrNotFound) || f.Message != `there is no agent "tow": there are one, two, passing` {
 		t.Errorf("found: %v", err)
 	}
 }
@@ -194,7 +194,7 @@ func TestE3_15_ThreadsOfAgents(t *testing.T) {
 	for _, c := range []struct {
 		v    visitor
 		want string
-	}{{visit(ann, ""), "c b a"}, {visit(ben, "one"), "a"}, {visit(ann, "two"), "d"}, {visit(ann, "none"), ""}, {visit(access.Anyone(), "one"), "a c b a"}} {
+	}{{visit(ann, ""), "c b a"}, {visit(ben, "one"), "a"}, {visit(ann, "two"), "d"}, {visit(ann, "passing"), ""}, {visit(access.Anyone(), "one"), "a c b a"}} {
 		var got []string
 		q := agui.ThreadsQuery{Limit: 2}
 		for {
