@@ -420,3 +420,30 @@ func TestAgentsThatAreNotLetIn(t *testing.T) {
 	task := e.gives("one", "coder")
 	e.awaits(task.ID, tracker.InReview)
 }
+
+// The agents of a serve work with a tracker elsewhere too, each as its own member, and so do
+// their tools.
+func TestAgentsOfAServeElsewhere(t *testing.T) {
+	e := newFarTracker(t, "coder", "tester")
+	files := quickTeam()
+	files["hutch.yaml"] = "tracker: {url: \"http://" + e.net.addr + trackerPath + "\"}\nagents:\n" +
+		"  coder: {default: true, model: {kind: script, script: quick.yaml}, tracker: {token_file: coder-token}}\n" +
+		"  tester: {model: {kind: script, script: quick.yaml}, tracker: {token_file: tester-token}}\n"
+	files["coder-token"], files["tester-token"], files["policy.yaml"] = e.tokens["coder"]+"\n", e.tokens["tester"]+"\n", "version: 1\n"
+	s := newRealServe(t, files)
+	state := filepath.Join(s.dir, "state")
+	warm.lend(t, state)
+	t.Cleanup(func() { warm.keep(state) })
+	s.start()
+	for _, slug := range []string{"coder", "tester"} {
+		task := e.gives("for "+slug, slug)
+		e.awaits(task.ID, tracker.InReview)
+		done, err := e.TaskActivity(t.Context(), task.ID, tracker.Paging{})
+		must(t, err)
+		for _, a := range done.Items {
+			if a.Action != "created" && a.Actor.Slug != slug {
+				t.Errorf("%s of %s was done by %s", a.Action, task.Key, a.Actor.Slug)
+			}
+		}
+	}
+}

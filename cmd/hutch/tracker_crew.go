@@ -144,9 +144,12 @@ func (a *App) newMate(s seat, shown *trail) (*mate, error) {
 // it, or if that is nil the log.
 func (c *crew) Run(ctx context.Context, onEnd func(*mate, error)) error {
 	var all sync.WaitGroup
+	var one sync.Mutex // of those that tell
 	for _, m := range c.mates {
 		all.Go(func() {
 			err := <-launch(func() error { return m.run(ctx) })
+			one.Lock()
+			defer one.Unlock()
 			switch {
 			case ctx.Err() != nil:
 			case onEnd != nil:
@@ -219,11 +222,12 @@ func (m *mate) lost(why error) { m.linkIs(linkLost, why) }
 
 // linkIs notes how the agent is connected.
 func (m *mate) linkIs(state string, why error) {
-	m.mu.Lock()
-	m.link.State, m.link.Why, m.link.Since = state, "", time.Now()
+	text := ""
 	if why != nil {
-		m.link.Why = oneLine(why.Error())
+		text = oneLine(why.Error())
 	}
+	m.mu.Lock()
+	m.link.State, m.link.Why, m.link.Since = state, text, time.Now()
 	m.mu.Unlock()
 	what := trailConnected
 	if state == linkConnected {
@@ -231,7 +235,7 @@ func (m *mate) linkIs(state string, why error) {
 	} else {
 		what = trailLost
 	}
-	m.trail.tell(trailLine{Agent: m.agent.cfg.Name, What: what, Text: m.link.Why})
+	m.trail.tell(trailLine{Agent: m.agent.cfg.Name, What: what, Text: text})
 }
 
 // state is how the agent is connected, and what it does.
