@@ -223,10 +223,30 @@ func verifyTold(t *testing.T, db *store.DB, told map[string]bool) {
 	}
 }
 
+// ownServer is a server with an empty database, to be stopped and started: one that was
+// stopped looks through all that it has before it begins, and that of the other tests has
+// the databases of all.
+func ownServer(t *testing.T) (c *storetest.Cluster, place string) {
+	t.Helper()
+	postgres(t) // or there is none on this machine
+	c, err := storetest.StartCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if place, err = c.Database(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return c, place
+}
+
 // A server that is away is waited for, and what it had is there when it is back.
 func TestServerIsRestarted(t *testing.T) {
-	c := postgres(t)
-	place := database(t)
+	c, place := ownServer(t)
 	db := openAt(t, place, store.Options{LockWait: 30 * time.Second})
 	if err := errors.Join(keep(t.Context(), db, "a"), c.Stop()); err != nil {
 		t.Fatal(err)
@@ -246,8 +266,7 @@ func TestServerIsRestarted(t *testing.T) {
 // A server that stays away is told of, to those who change something, who look, and who
 // open.
 func TestServerStaysAway(t *testing.T) {
-	c := postgres(t)
-	place := database(t)
+	c, place := ownServer(t)
 	db := openAt(t, place, store.Options{})
 	store.Impatient(db, 100*time.Millisecond)
 	if err := c.Stop(); err != nil {
