@@ -186,6 +186,18 @@ func TestE0_11_WhatWaitsForATaskIsOneTurn(t *testing.T) {
 	})
 }
 
+// A tracker whose clock is behind assigns a task again all the same: its version is greater.
+func TestATrackersClockMayBeBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.accept(assigned("e1", d.task("t1", nil)))
+		again := assigned("e2", d.edit("t1", func(*tracker.TaskOut) {}))
+		again.TS = again.TS.Add(-time.Hour)
+		d.accept(again)
+		d.want("runs", d.ran(), "t1", "t1")
+	})
+}
+
 // That is so of events that say neither when they happened nor what the task was like.
 func TestE0_11_WithoutTimesAndVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
