@@ -71,6 +71,26 @@ func TestE0_5_AcceptedIsDurable(t *testing.T) {
 	})
 }
 
+// What was not accepted for so long that the tracker sends it no more is found in its tasks,
+// though the connection never ended.
+func TestWhatIsSentNoMoreIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, nil)
+		d.accept(assigned("e0", d.task("again", nil)))
+		d.breaks(errors.New("the disk is full"))
+		for n, task := range []tracker.TaskOut{d.task("new", nil), d.edit("again", func(*tracker.TaskOut) {})} {
+			if d.r.Accept(t.Context(), assigned(fmt.Sprint("e", n+1), task)) == nil {
+				t.Error("accepted")
+			}
+		}
+		d.wait(time.Hour)
+		d.want("runs", d.ran(), "again")
+		d.breaks(nil)
+		d.wait(time.Hour)
+		d.want("runs", slices.Sorted(slices.Values(d.ran())), "again", "again", "new")
+	})
+}
+
 // A store that fails later keeps a turn from beginning, and its end from being forgotten.
 func TestAStoreThatFailsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
