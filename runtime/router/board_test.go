@@ -209,3 +209,45 @@ func TestE0_17_TasksOfABoardAreFound(t *testing.T) {
 		}
 	})
 }
+
+// breaksAfterTake is a tracker that does something when a task was taken.
+type breaksAfterTake struct {
+	router.Tracker
+	then func()
+}
+
+func (b *breaksAfterTake) TakeTask(ctx context.Context, id string, in tracker.TakeTask) (tracker.TaskOut, error) {
+	out, err := b.Tracker.TakeTask(ctx, id, in)
+	if b.then != nil {
+		b.then()
+		b.then = nil
+	}
+	return out, err
+}
+
+// A task that was taken, and given back before its turn could begin, is taken again: an old
+// answer is not believed.
+func TestATaskIsTakenAnewBeforeItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taking := &breaksAfterTake{}
+		m := newTeam(t, func(o *router.Options) {
+			o.TaskListen = router.All
+			taking.Tracker, o.Tracker = o.Tracker, taking
+		}, func(m *team, t router.Turn) error {
+			now, err := m.site.Ann.GetTask(m.Context(), t.Task.ID)
+			m.must(err)
+			if now.Assignee == nil || now.Assignee.Slug != me {
+				m.Errorf("the turn is about a task of %v", now.Assignee)
+			}
+			return reviews(m, t)
+		})
+		taking.then = func() { m.breaks(errors.New("the disk is full")) }
+		task := m.make(tracker.CreateTask{Title: "free"})
+		time.Sleep(10 * time.Minute)
+		_, err := m.seat.ReleaseTask(m.Context(), task.ID, tracker.ReleaseTask{})
+		m.must(err)
+		m.breaks(nil)
+		m.wait(10 * time.Minute)
+		m.want("runs", m.ran(), task.ID)
+	})
+}

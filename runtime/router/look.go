@@ -114,9 +114,10 @@ func (r *Router) covered(ctx context.Context, i Item) (verdict, error) {
 	return verdict{what: run}, nil
 }
 
-// take takes the task of an item that is nobody's.
+// take takes the task of an item that is nobody's. It has no key that is known later: who holds a
+// task may take it again, and an answer of before says nothing of whose it is now.
 func (r *Router) take(ctx context.Context, i Item) (tracker.TaskOut, verdict, error) {
-	t, err := r.o.Tracker.TakeTask(ctx, i.Task, tracker.TakeTask{IdempotencyKey: runID(i.ID, i.Attempt+1)})
+	t, err := r.o.Tracker.TakeTask(ctx, i.Task, tracker.TakeTask{})
 	if why, gone := refused(err); gone {
 		return t, verdict{drop, why}, nil
 	}
