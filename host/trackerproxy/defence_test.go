@@ -67,13 +67,14 @@ func TestWaysOutOfAProject(t *testing.T) {
 		code abi.Code
 		text string
 	}{
-		"a blocker in the path":  {`{"method":"DELETE","path":"/tasks/OURS-1/dependencies/THEIRS-1"}`, abi.Denied, only},
-		"a blocker in the body":  {`{"method":"POST","path":"/tasks/OURS-1/dependencies","body":{"blocked_by":"THEIRS-1"}}`, abi.Denied, only},
-		"a parent":               {`{"method":"PATCH","path":"/tasks/OURS-1","body":{"parent":"THEIRS-1"}}`, abi.Denied, only},
-		"a name in capitals":     {`{"method":"PATCH","path":"/tasks/OURS-1","body":{"PARENT_ID":"THEIRS-1"}}`, abi.Invalid, "in capitals"},
-		"a chat of all projects": {`{"method":"GET","path":"/chats/everywhere"}`, abi.Denied, only},
-		"its messages":           {`{"method":"POST","path":"/chats/everywhere/messages","body":{"content":"x"}}`, abi.Denied, only},
-		"a member of another":    {`{"method":"GET","path":"/members/stranger"}`, abi.Denied, only},
+		"a blocker in the path":   {`{"method":"DELETE","path":"/tasks/OURS-1/dependencies/THEIRS-1"}`, abi.Denied, only},
+		"a blocker in the body":   {`{"method":"POST","path":"/tasks/OURS-1/dependencies","body":{"blocked_by":"THEIRS-1"}}`, abi.Denied, only},
+		"a parent":                {`{"method":"PATCH","path":"/tasks/OURS-1","body":{"parent":"THEIRS-1"}}`, abi.Denied, only},
+		"a name in capitals":      {`{"method":"PATCH","path":"/tasks/OURS-1","body":{"PARENT_ID":"THEIRS-1"}}`, abi.Invalid, "in capitals"},
+		"a name in other letters": {`{"method":"POST","path":"/tasks","body":{"project_slug":"ours","project_ſlug":"theirs","title":"t"}}`, abi.Invalid, "not ASCII"},
+		"a chat of all projects":  {`{"method":"GET","path":"/chats/everywhere"}`, abi.Denied, only},
+		"its messages":            {`{"method":"POST","path":"/chats/everywhere/messages","body":{"content":"x"}}`, abi.Denied, only},
+		"a member of another":     {`{"method":"GET","path":"/members/stranger"}`, abi.Denied, only},
 	} {
 		t.Run(name, func(*testing.T) { s.wants(s.ask(c.body, limited...), c.code, c.text) })
 	}

@@ -54,6 +54,7 @@ func FuzzRequest(f *testing.F) {
 		`{"method":"GET","method":"POST","path":"/tasks"}`, `{"method":"POST","path":"/tasks","body":{"a":1}}`, `{"method":"POST","path":"/tasks","body":[]}`,
 		`{"method":"GET","path":"/tasks","query":{"q&x":"y"}}`, `{"method":"GET","path":"/tasks","query":{"q":5}}`, `{"method":"GET","path":"/tasks"}{}`,
 		`{"method":"GET\r\nX: y","path":"/tasks"}`, `{"method":"GET","path":"/tasks","token":"x"}`, `{"method":"POST","path":"/tasks","body":{"project_slug":"a","project_slug":"b"}}`,
+		`{"method":"POST","path":"/tasks","body":{"project_slug":"ours","project_ſlug":"theirs"}}`,
 	} {
 		f.Add([]byte(body))
 	}

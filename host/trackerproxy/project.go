@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tracker"
@@ -157,8 +158,9 @@ func (s *sending) members() (map[string]json.RawMessage, error) {
 		if err != nil || !ok || d.Decode(&value) != nil {
 			return nil, refuse(abi.Invalid, "the body cannot be read")
 		}
-		if folded := strings.ToLower(name); seen[folded] || folded != name {
-			return nil, refuse(abi.Invalid, "body: the name %q stands there twice, or in capitals", abi.Cut(name, 64))
+		other := strings.ContainsFunc(name, func(c rune) bool { return c >= utf8.RuneSelf }) // ſ is an s to some
+		if folded := strings.ToLower(name); seen[folded] || folded != name || other {
+			return nil, refuse(abi.Invalid, "body: the name %q stands there twice, or in capitals, or in letters that are not ASCII", abi.Cut(name, 64))
 		}
 		seen[name], members[name] = true, value
 	}
