@@ -127,13 +127,14 @@ func (s *Seat) depend(ctx context.Context, ref, blocker, action string, change f
 	return out, err
 }
 
-// tellUnblocked tells the assignee of a task that was freed by a change of what it waits for.
+// tellUnblocked tells the assignee of a task that was freed by a change of what it waits for,
+// also if that is who changed it.
 func (w *work) tellUnblocked(before, after Task) {
 	if before.OpenBlockers == 0 || after.OpenBlockers > 0 || after.Assignee == "" || after.Status.Closed() {
 		return
 	}
-	w.tell(tracker.EventTaskStatus, tracker.TaskStatus{
+	w.tellAlso(tracker.EventTaskStatus, tracker.TaskStatus{
 		TaskID: after.ID, Key: after.Key, Title: after.Title, From: before.Status, To: after.Status, AssigneeSlug: after.Assignee,
 		Actor: w.myself(), Unblocked: []tracker.Unblocked{{TaskID: after.ID, Key: after.Key, AssigneeSlug: after.Assignee}},
-	}, after.Assignee)
+	}, map[string]bool{after.Assignee: true})
 }

@@ -268,6 +268,33 @@ func TestH_05_ACircleIsRefusedWithItsPath(t *testing.T) {
 	same(t, "a", []any{got.BlockedBy, got.Blocked}, []any{[]string{}, false})
 }
 
+// An agent that has its own task wait no more is told that it does not, as it is when it
+// closes what the task waited for.
+func TestWhoFreesItsOwnTaskIsTold(t *testing.T) {
+	d := newDesk(t, board.Options{})
+	a := d.task("a")
+	free := map[string]func(string) error{
+		"remove": func(b string) error {
+			_, err := d.agent("coder").RemoveDependency(t.Context(), b, a.Key)
+			return err
+		},
+		"update": func(b string) error {
+			_, err := d.agent("coder").UpdateTask(t.Context(), b, tracker.UpdateTask{BlockedBy: tracker.Some([]string{})})
+			return err
+		},
+	}
+	for name, do := range free {
+		b := d.task("b", func(c *tracker.CreateTask) { c.BlockedBy, c.AssigneeSlug = []string{a.Key}, "coder" })
+		d.queue("coder")
+		must(t, do(b.Key))
+		got := d.queue("coder")
+		same(t, name, len(got), 1)
+		var data tracker.TaskStatus
+		must(t, json.Unmarshal(got[0].Data, &data))
+		same(t, name, data.Unblocked, []tracker.Unblocked{{TaskID: b.ID, Key: b.Key, AssigneeSlug: "coder"}})
+	}
+}
+
 // C-10, E0-15: closing the last blocker tells the assignees of what it held, once each.
 func TestC_10_ClosingTheLastBlockerTellsWhoWaited(t *testing.T) {
 	d := newDesk(t, board.Options{})
