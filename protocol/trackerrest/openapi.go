@@ -3,8 +3,10 @@ package trackerrest
 import (
 	"encoding/json"
 	"iter"
+	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,16 +62,37 @@ func (r Route) describe(schemas map[string]any) map[string]any {
 	if r.body == nil {
 		return op
 	}
-	schema := schemaOf(r.body, schemas, true)
-	if len(r.required) > 0 {
-		schema = map[string]any{"allOf": []any{schema, map[string]any{"required": r.required}}}
-	}
-	content := map[string]any{"application/json": map[string]any{"schema": schema}}
+	content := map[string]any{"application/json": map[string]any{"schema": r.sent(schemas)}}
 	if r.body == typeOf[tracker.UploadFile]() {
 		content[octets] = map[string]any{}
 	}
 	op["requestBody"] = map[string]any{"required": len(r.required) > 0, "content": content}
 	return op
+}
+
+// sent describes the body. A member may have other names, which are those of its type wherever
+// that is sent; one that is required may stand under any of them.
+func (r Route) sent(schemas map[string]any) map[string]any {
+	schema := schemaOf(r.body, schemas, true)
+	properties := schemas[schemaName(r.body)].(map[string]any)["properties"].(map[string]any)
+	names := map[string][]any{}
+	for _, alias := range slices.Sorted(maps.Keys(r.aliases)) {
+		name := r.aliases[alias]
+		of, ok := properties[name]
+		if !ok {
+			continue
+		}
+		properties[alias] = map[string]any{"description": "the same as " + name, "allOf": []any{of}}
+		names[name] = append(names[name], map[string]any{"required": []string{alias}})
+	}
+	all := []any{schema}
+	for _, name := range r.required {
+		all = append(all, map[string]any{"anyOf": append([]any{map[string]any{"required": []string{name}}}, names[name]...)})
+	}
+	if len(all) == 1 {
+		return schema
+	}
+	return map[string]any{"allOf": all}
 }
 
 func (r Route) parameters() (out []any) {

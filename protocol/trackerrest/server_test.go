@@ -131,11 +131,19 @@ func (s *site) do(token, route, body string, at ...string) map[string]any {
 	}
 	s.hit[method+" "+template] = true
 	s.fits(w, method, template)
+	if body != "" {
+		s.valid(described(method, template)+"/requestBody/content/application~1json/schema", []byte(body))
+	}
 	var out map[string]any
 	if w.Body.Len() > 0 && w.Body.Bytes()[0] == '{' {
 		must(s.T, json.Unmarshal(w.Body.Bytes(), &out))
 	}
 	return out
+}
+
+// described is where the description has a route.
+func described(method, template string) string {
+	return "https://tracker.example/openapi.json#/paths/" + url.PathEscape(strings.ReplaceAll(template, "/", "~1")) + "/" + strings.ToLower(method)
 }
 
 // fits holds an answer to the description of a route.
@@ -144,7 +152,7 @@ func (s *site) fits(w *httptest.ResponseRecorder, method, template string) {
 	if w.Code >= 300 {
 		s.Fatalf("%s %s: %d %s", method, template, w.Code, w.Body)
 	}
-	where := "https://tracker.example/openapi.json#/paths/" + url.PathEscape(strings.ReplaceAll(template, "/", "~1")) + "/" + strings.ToLower(method) + "/responses/" + strconv.Itoa(w.Code)
+	where := described(method, template) + "/responses/" + strconv.Itoa(w.Code)
 	if _, err := s.document.Compile(where); err != nil {
 		s.Fatalf("%s %s answers %d, which is not described: %v", method, template, w.Code, err)
 	}
