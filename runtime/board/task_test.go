@@ -230,6 +230,46 @@ func TestC_12_RejectGivesATaskBack(t *testing.T) {
 	same(t, "comment", []any{comments.Items[0].Content, comments.Items[0].System}, []any{"rejected by coder: no access", true})
 }
 
+// C-12: what is rejected in review is begun anew, what was never begun stays as it is, and
+// what is nobody's can be rejected by whom it was offered to.
+func TestC_12_WhatCanBeRejected(t *testing.T) {
+	for _, c := range []struct {
+		status    tracker.Status
+		mine      bool
+		want      tracker.Status
+		otherwise string
+	}{
+		{tracker.InReview, true, tracker.Todo, ""},
+		{tracker.InProgress, true, tracker.Todo, ""},
+		{tracker.Todo, true, tracker.Todo, ""},
+		{tracker.Backlog, true, tracker.Backlog, ""},
+		{tracker.Todo, false, tracker.Todo, ""},
+		{tracker.Backlog, false, "", tracker.CodeConflict},
+		{tracker.InReview, false, "", tracker.CodeConflict},
+		{tracker.Done, true, "", tracker.CodeConflict},
+		{tracker.Cancelled, true, "", tracker.CodeConflict},
+	} {
+		t.Run(fmt.Sprintf("%s, mine: %t", c.status, c.mine), func(t *testing.T) {
+			d := newDesk(t, board.Options{})
+			task := d.task("a", func(in *tracker.CreateTask) {
+				if c.mine {
+					in.AssigneeSlug = "coder"
+				}
+			})
+			_, err := d.as("ann").UpdateTask(t.Context(), task.Key, tracker.UpdateTask{Status: tracker.Some(string(c.status)), Force: true})
+			must(t, err)
+			_, err = d.agent("coder").RejectTask(t.Context(), task.Key, tracker.RejectTask{Reason: "no"})
+			if c.otherwise != "" {
+				refused(t, err, c.otherwise)
+				return
+			}
+			must(t, err)
+			got := d.get(task.Key)
+			same(t, "task", []any{got.Status, got.Assignee, got.RejectedBy}, []any{c.want, nil, []string{"coder"}})
+		})
+	}
+}
+
 func TestE1_12_ReleasePutsATaskBack(t *testing.T) {
 	d := newDesk(t, board.Options{})
 	task := d.task("a")
