@@ -45,7 +45,7 @@ func (s *served) dropAskers(t *testing.T, scopes []string, bodies map[string]str
 	s.awaitReadyModule(t, files...)
 }
 
-// REQUIREMENTS 7 (17), C-43: a module tries another path of the tracker, another agent, and
+// C-43: a module tries another path of the tracker, another agent, and
 // the token. It is refused, the log says so, and it sees no token.
 func TestC_43_GuestsGetNoFurther(t *testing.T) {
 	cfg, p := newTestConfig(t, nil)
@@ -89,6 +89,14 @@ func TestC_43_GuestsGetNoFurther(t *testing.T) {
 	}
 	if strings.Contains(log.String(), text[len(text)-26:]) {
 		t.Error("the token is in the log")
+	}
+	for _, want := range []string{
+		`tool=another principal=coder agent="" asked="POST /tasks/TB-2/take" scope=tasks:take`, `asked="POST /projects"`,
+		`asked="GET /members" scope=members:read`, `asked="GET /metrics"`, `asked="GET /openapi.json"`,
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not have %s", want)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hutch-run/hutch/host/capability"
 	"github.com/hutch-run/hutch/host/kv"
-	"github.com/hutch-run/hutch/host/trackerproxy"
 	"github.com/hutch-run/hutch/protocol/abi"
 	"github.com/hutch-run/hutch/protocol/tool"
 )
@@ -137,21 +136,6 @@ func (s *call) value(ctx context.Context, r abi.Request, rec *Record) abi.Respon
 	}
 	response := s.gate.o.KV.Serve(ctx, kv.Access{
 		Module: s.module.Name, Tenant: s.caller.Principal, Writer: s.tool + " " + s.caller.CallID, MaxBytes: rule.Max, TTL: rule.TTL,
-	}, r)
-	rec.Sent, rec.Received = int64(len(r.Body)), int64(len(response.Body))
-	return response
-}
-
-// track asks the tracker in the name of the caller.
-func (s *call) track(ctx context.Context, r abi.Request, rec *Record) abi.Response {
-	if s.gate.o.Tracker == nil {
-		return abi.Refuse(abi.Unavailable, string(r.Op)+": tracker_unavailable: no tracker is set up here")
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ended, cancel)()
-	response := s.gate.o.Tracker.Serve(ctx, trackerproxy.Access{
-		Principal: s.caller.Principal, Agent: s.caller.Agent, Module: s.module.Name, Tool: s.tool, Scopes: s.granted.Tracker(),
 	}, r)
 	rec.Sent, rec.Received = int64(len(r.Body)), int64(len(response.Body))
 	return response
