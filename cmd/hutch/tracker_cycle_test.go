@@ -73,7 +73,7 @@ func saidBy(r *sdk.CallToolResult) string {
 	return strings.Join(all, "\n")
 }
 
-// S1-081, REQUIREMENTS 7 (18): the whole work on a task with the modules that come with hutch,
+// S1-081: the whole work on a task with the modules that come with hutch,
 // over MCP in both eras, with either engine below.
 func TestS1_081_FullCycleOverMCP(t *testing.T) {
 	eachEngine(t, func(t *testing.T, change func(*Config)) {

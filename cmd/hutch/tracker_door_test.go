@@ -231,7 +231,7 @@ func TestH_19_FilesAreLargerThanRequests(t *testing.T) {
 	}
 }
 
-// REQUIREMENTS 7 (1): a hundred take one task at once over HTTP, each with its own token.
+// A hundred take one task at once over HTTP, each with its own token.
 func TestE1_01_AHundredTakeATaskOverHTTP(t *testing.T) {
 	const many = 100
 	s := startServe(t, nil)
