@@ -580,23 +580,3 @@ func TestNoMoreThanTheMost(t *testing.T) {
 	s.enter("other")
 	refused() // a third connection
 }
-
-func TestARevokedTokenEndsItsConnection(t *testing.T) {
-	s := newSite(t, trackerhub.Options{HeartbeatEvery: 5 * time.Millisecond})
-	p := s.enter("coder")
-	s.mu.Lock()
-	s.gone["coder"] = true
-	s.mu.Unlock()
-	p.closed(tracker.CloseAuth)
-}
-
-func TestCloseTellsEverybody(t *testing.T) {
-	s := newSite(t, trackerhub.Options{})
-	p, stranger := s.enter("coder"), s.dial(nil)
-	done := make(chan error)
-	go func() { done <- s.hub.Close(t.Context()) }()
-	p.closed(websocket.CloseGoingAway)
-	stranger.closed(websocket.CloseGoingAway)
-	must(t, <-done)
-	s.unavailable()
-}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gorilla/websocket"
 
@@ -64,4 +65,24 @@ func TestKnownByTheRequest(t *testing.T) {
 		t.Fatalf("got %+v", g)
 	}
 	must(t, hub.Close(t.Context()))
+}
+
+func TestARevokedTokenEndsItsConnection(t *testing.T) {
+	s := newSite(t, trackerhub.Options{HeartbeatEvery: 5 * time.Millisecond})
+	p := s.enter("coder")
+	s.mu.Lock()
+	s.gone["coder"] = true
+	s.mu.Unlock()
+	p.closed(tracker.CloseAuth)
+}
+
+func TestCloseTellsEverybody(t *testing.T) {
+	s := newSite(t, trackerhub.Options{})
+	p, stranger := s.enter("coder"), s.dial(nil)
+	done := make(chan error)
+	go func() { done <- s.hub.Close(t.Context()) }()
+	p.closed(websocket.CloseGoingAway)
+	stranger.closed(websocket.CloseGoingAway)
+	must(t, <-done)
+	s.unavailable()
 }
