@@ -121,6 +121,7 @@ func (c *toolUser) tasks() {
 	c.does("take_task", values{"task_id": "TB-1"}, nil)
 	c.does("add_step", values{"task_id": "TB-1", "title": "one"}, nil)
 	c.does("update_step", values{"task_id": "TB-1", "step_id": "0", "title": "One"}, nil)
+	c.does("complete_step", values{"task_id": "TB-1", "step_id": 0}, nil)
 	c.does("complete_step", values{"task_id": "TB-1", "index": 0}, nil)
 	c.does("list_steps", values{"task_id": "TB-1"}, nil)
 	if c.does("update_task", values{"task_id": "TB-1", "status": "review"}, &task); task.Status != tracker.InReview || task.StepsDone != 1 {

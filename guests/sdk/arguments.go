@@ -36,6 +36,9 @@ func (s *shape) arguments(args, to any) error {
 // again. It returns v the way encoding/json takes it for s.typ: integers as plain
 // digits, defaults in their places. v is used up.
 func (s *shape) check(v any) (any, error) {
+	if s.kind == reference {
+		return s.checkReference(v)
+	}
 	found, want := jsonType(v), s.kind.schemaType()
 	if want == "" {
 		return v, nil

@@ -46,6 +46,7 @@ type values struct {
 	Rate float64        `json:"rate" default:"0.5"`
 	Enum []string       `json:"enum,omitempty" enum:"a,b"`
 	Even string         `json:"even,omitempty" min:"2" max:"4"`
+	Ref  Ref            `json:"ref,omitempty" max:"20"`
 }
 
 func TestArguments(t *testing.T) {
@@ -82,6 +83,11 @@ func TestArguments(t *testing.T) {
 		{`{"rat":"123456789012345678901234567890/7"}`, values{Rat: rat("123456789012345678901234567890/7")}},
 		{`{"n":123456789012345678901234567890}`, values{N: "123456789012345678901234567890"}},
 		{`{"free":{"a":123456789012345678901234567890}}`, values{Free: map[string]any{"a": json.Number("123456789012345678901234567890")}}},
+		{`{"ref":"a-1"}`, values{Ref: "a-1"}},
+		{`{"ref":7}`, values{Ref: "7"}},
+		{`{"ref":0.70e1}`, values{Ref: "7"}},
+		{`{"ref":-9223372036854775808}`, values{Ref: "-9223372036854775808"}},
+		{`{"ref":null}`, values{}},
 		{`{"rate":null}`, values{}},
 		{`{"rate":2}`, values{Rate: 2}},
 		{`{"enum":["a","b"],"even":"äöü€"}`, values{Enum: []string{"a", "b"}, Even: "äöü€"}},
@@ -104,30 +110,36 @@ func rat(s string) *big.Rat {
 func TestArgumentErrors(t *testing.T) {
 	long := strings.Repeat("9", 50)
 	for data, want := range map[string]string{
-		`[]`:                       "is an array, must be an object",
-		`{"x":1}`:                  `unknown property "x"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even`,
-		`{"S":"case"}`:             `unknown property "S"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even`,
-		`{"s":1}`:                  "s: is a number, must be a string",
-		`{"i64":"1"}`:              "i64: is a string, must be an integer",
-		`{"i64":1.5}`:              "i64: 1.5 is no whole number",
-		`{"i64":1e-400}`:           "i64: 1e-400 is no whole number",
-		`{"i64":1e99999999999999}`: "i64: 1e99999999999999 is out of range for int64",
-		`{"i8":128}`:               "i8: 128 is out of range for int8",
-		`{"u64":-1}`:               "u64: -1 is out of range for uint64",
-		`{"i64":` + long + `}`:     "i64: " + long[:37] + "… is out of range for int64",
-		`{"f32":1e39}`:             "f32: 1e39 is out of range for float32",
-		`{"l":[1,"2"]}`:            "l[1]: is a string, must be an integer",
-		`{"l":[1,null]}`:           "l[1]: is null, must be an integer",
-		`{"m":{"b":1.5,"a":{}}}`:   "m.a: is an object, must be an integer",
-		`{"free":[]}`:              "free: is an array, must be an object",
-		`{"s":1,"z":1,"y":1}`:      `unknown property "y"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even`,
-		`{"rat":"x"}`:              "rat: math/big: cannot unmarshal \"x\" into a *big.Rat",
-		`{"l":[1,2,3,4]}`:          "l: 4 items, at most 3",
-		`{"m":{"a":{}}}`:           "m.a: is an object, must be an integer",
-		`{"raw":"?"}`:              `raw: "?" is no base64`,
-		`{"t":"yesterday"}`:        `t: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
-		`{"enum":["a","c"]}`:       `enum[1]: "c" is none of a, b`,
-		`{"even":"a"}`:             "even: 1 characters, at least 2",
+		`[]`:                              "is an array, must be an object",
+		`{"x":1}`:                         `unknown property "x"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even, ref`,
+		`{"S":"case"}`:                    `unknown property "S"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even, ref`,
+		`{"s":1}`:                         "s: is a number, must be a string",
+		`{"i64":"1"}`:                     "i64: is a string, must be an integer",
+		`{"i64":1.5}`:                     "i64: 1.5 is no whole number",
+		`{"i64":1e-400}`:                  "i64: 1e-400 is no whole number",
+		`{"i64":1e99999999999999}`:        "i64: 1e99999999999999 is out of range for int64",
+		`{"i8":128}`:                      "i8: 128 is out of range for int8",
+		`{"u64":-1}`:                      "u64: -1 is out of range for uint64",
+		`{"i64":` + long + `}`:            "i64: " + long[:37] + "… is out of range for int64",
+		`{"f32":1e39}`:                    "f32: 1e39 is out of range for float32",
+		`{"l":[1,"2"]}`:                   "l[1]: is a string, must be an integer",
+		`{"l":[1,null]}`:                  "l[1]: is null, must be an integer",
+		`{"m":{"b":1.5,"a":{}}}`:          "m.a: is an object, must be an integer",
+		`{"free":[]}`:                     "free: is an array, must be an object",
+		`{"s":1,"z":1,"y":1}`:             `unknown property "y"; known are i8, i64, u64, f32, n, s, b, l, m, free, p, raw, t, rat, rate, enum, even, ref`,
+		`{"rat":"x"}`:                     "rat: math/big: cannot unmarshal \"x\" into a *big.Rat",
+		`{"l":[1,2,3,4]}`:                 "l: 4 items, at most 3",
+		`{"m":{"a":{}}}`:                  "m.a: is an object, must be an integer",
+		`{"raw":"?"}`:                     `raw: "?" is no base64`,
+		`{"t":"yesterday"}`:               `t: parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
+		`{"enum":["a","c"]}`:              `enum[1]: "c" is none of a, b`,
+		`{"even":"a"}`:                    "even: 1 characters, at least 2",
+		`{"ref":1.5}`:                     "ref: 1.5 is no whole number",
+		`{"ref":1e99}`:                    "ref: 1e99 is out of range for int64",
+		`{"ref":` + long + `}`:            "ref: " + long[:37] + "… is out of range for int64",
+		`{"ref":true}`:                    "ref: is a boolean, must be a string or an integer",
+		`{"ref":["1"]}`:                   "ref: is an array, must be a string or an integer",
+		`{"ref":"aaaaaaaaaaaaaaaaaaaaa"}`: "ref: 21 characters, at most 20",
 	} {
 		if got, err := decodeTo[values](t, data); err == nil || err.Error() != want {
 			t.Errorf("%s: got %+v, %v; want %s", data, got, err, want)

@@ -9,7 +9,7 @@ import (
 // order they are written. Any but the zero additionalProperties is a schema, or
 // false.
 type schema struct {
-	Type        string      `json:"type,omitempty"`
+	Type        any         `json:"type,omitempty"` // a name, or a list of names
 	Format      string      `json:"format,omitempty"`
 	Description string      `json:"description,omitempty"`
 	Enum        []string    `json:"enum,omitempty"`
@@ -55,7 +55,7 @@ func (p properties) MarshalJSON() ([]byte, error) {
 
 // schema returns the JSON Schema of s, described by doc.
 func (s *shape) schema(doc string) *schema {
-	j := &schema{Type: s.kind.schemaType(), Description: doc, Enum: s.enum}
+	j := &schema{Type: s.schemaTypes(), Description: doc, Enum: s.enum}
 	if isType(s.typ, "time", "Time") {
 		j.Format = "date-time"
 	}
@@ -78,13 +78,24 @@ func (s *shape) schema(doc string) *schema {
 	return j
 }
 
+// schemaTypes is nil where any type will do.
+func (s *shape) schemaTypes() any {
+	switch name := s.kind.schemaType(); {
+	case s.kind == reference:
+		return []string{name, integer.schemaType()}
+	case name != "":
+		return name
+	}
+	return nil
+}
+
 func (s *shape) setBounds(j *schema) {
 	low, high := s.min.text(), s.max.text()
 	if s.kind == unsigned && low == "" {
 		low = "0"
 	}
 	switch s.kind {
-	case text:
+	case text, reference:
 		j.MinLength, j.MaxLength = low, high
 	case list:
 		j.MinItems, j.MaxItems = low, high

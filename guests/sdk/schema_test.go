@@ -53,6 +53,12 @@ type everyOutput struct {
 	Raw   json.RawMessage `json:"raw"`
 	List  []any           `json:"list"`
 	Style string          `json:"style" default:"not for outputs"`
+	Ref   Ref             `json:"ref"`
+}
+
+// A Ref stands apart: it is the one kind that some hosts refuse.
+type refInput struct {
+	Ref Ref `json:"ref" doc:"An id, or a place." min:"1" max:"128" default:"0"`
 }
 
 // Each schema is held in testdata/schemas.txtar, indented.
@@ -64,6 +70,7 @@ func TestSchemas(t *testing.T) {
 	}{
 		{"every_input.json", reflect.TypeFor[everyInput](), input},
 		{"every_output.json", reflect.TypeFor[everyOutput](), output},
+		{"ref_input.json", reflect.TypeFor[refInput](), input},
 		{"empty_input.json", reflect.TypeFor[struct{}](), input},
 		{"map_output.json", reflect.TypeFor[map[string][]int](), output},
 	}
@@ -142,6 +149,9 @@ func TestRefusedTypes(t *testing.T) {
 		}](), "id: is the name of two fields"},
 		{reflect.TypeFor[struct {
 			X int `enum:"1,2"`
+		}](), "X: has an enum; only strings and slices of strings can"},
+		{reflect.TypeFor[struct {
+			X Ref `enum:"1,2"`
 		}](), "X: has an enum; only strings and slices of strings can"},
 		{reflect.TypeFor[struct {
 			X bool `min:"1"`

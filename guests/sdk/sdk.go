@@ -44,7 +44,8 @@
 // outputs alone; map[string]any is an object with any content. A time.Time is
 // RFC 3339 text, and so is text what has a MarshalText. A time.Duration is
 // refused: say seconds in a number, or take ISO 8601 text. Types that contain
-// themselves are refused, as are types with a MarshalJSON of their own.
+// themselves are refused, as are types with a MarshalJSON of their own. A [Ref] is the one
+// kind with two types, text and a whole number, which a few hosts do not take.
 //
 // Arguments are checked, and then decoded by encoding/json, exactly: integers
 // keep every digit, 5.0 is the integer 5, nothing is rounded, and numbers inside

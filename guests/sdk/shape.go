@@ -14,25 +14,27 @@ import (
 type kind uint8
 
 const (
-	boolean  kind = iota
-	integer       // int, int8 ... int64
-	unsigned      // uint, uint8 ... uint64
-	number        // float32, float64
-	decimal       // json.Number
-	text          // string
-	textual       // text of a type with MarshalText and UnmarshalText
-	binary        // []byte, as base64
-	list          // slice
-	dict          // map with string keys
-	object        // struct
-	raw           // json.RawMessage
-	anything      // any
+	boolean   kind = iota
+	integer        // int, int8 ... int64
+	unsigned       // uint, uint8 ... uint64
+	number         // float32, float64
+	decimal        // json.Number
+	text           // string
+	reference      // Ref
+	textual        // text of a type with MarshalText and UnmarshalText
+	binary         // []byte, as base64
+	list           // slice
+	dict           // map with string keys
+	object         // struct
+	raw            // json.RawMessage
+	anything       // any
 )
 
-// typeNames are JSON Schema's; the last two kinds have none.
+// typeNames are JSON Schema's; the last two kinds have none, and a reference may be an
+// integer too.
 var typeNames = [...]string{
 	"boolean", "integer", "integer", "number", "number",
-	"string", "string", "string", "array", "object", "object", "", "",
+	"string", "string", "string", "string", "array", "object", "object", "", "",
 }
 
 func (k kind) schemaType() string { return typeNames[k] }
@@ -132,6 +134,8 @@ func (b builder) special(t reflect.Type) (*shape, error) {
 		return &shape{kind: decimal, typ: t}, nil
 	case t == reflect.TypeFor[json.RawMessage]():
 		return b.untyped(raw, t)
+	case t == reflect.TypeFor[Ref]() && b.dir == input:
+		return &shape{kind: reference, typ: t}, nil
 	case t.Kind() == reflect.Interface:
 		return nil, nil
 	case toJSON:

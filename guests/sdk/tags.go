@@ -65,7 +65,7 @@ func (s *shape) bound(tag reflect.StructTag, name string) (*bound, error) {
 		return nil, nil
 	}
 	switch s.kind {
-	case integer, unsigned, number, text, list:
+	case integer, unsigned, number, text, reference, list:
 	default:
 		return nil, fmt.Errorf("has a %s; only numbers, strings and slices can", name)
 	}

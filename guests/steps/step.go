@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/hutch-run/hutch/guests/sdk"
 	"github.com/hutch-run/hutch/guests/sdk/tracker"
 )
 
@@ -14,12 +15,12 @@ type taskInput struct {
 // stepInput names a step.
 type stepInput struct {
 	taskInput
-	StepID string `json:"step_id,omitempty" doc:"The step's id, or its index from 0 on." max:"128"`
-	Index  *int   `json:"index,omitempty" doc:"The step's index from 0 on, in place of step_id." min:"0"`
+	StepID sdk.Ref `json:"step_id,omitempty" doc:"The step's id, or its index from 0 on." max:"128"`
+	Index  *int    `json:"index,omitempty" doc:"The step's index from 0 on, in place of step_id." min:"0"`
 }
 
 func (in stepInput) path() (string, error) {
-	ref := in.StepID
+	ref := string(in.StepID)
 	switch {
 	case ref == "" && in.Index == nil:
 		return "", errors.New("step_id is missing: list_steps says which there are")
