@@ -320,7 +320,7 @@ func TestChangesOf(t *testing.T) {
 		{"status_changed", `{"status":{"from":"todo","to":"done"}}`, "status changed: status todo -> done"},
 		{"assigned", `{"assignee":{"from":null,"to":"coder"}}`, "assigned: assignee coder"},
 		{"unassigned", `{"assignee":{"from":"coder","to":null}}`, "unassigned: assignee coder -> none"},
-		{"step_updated", `{"title":{"from":"a","to":"a"},"done":{"from":false,"to":true},"index":{"from":0,"to":0}}`, "step updated: done false -> true"},
+		{"step_updated", `{"title":{"from":"a","to":"a"},"done":{"from":false,"to":true},"index":{"from":0,"to":0}}`, "step updated: title a, done false -> true"},
 		{"updated", `{"labels":{"from":["a"],"to":["a","b"]},"title":{"from":"x","to":"y\nz"}}`, "updated: labels a -> a, b, title x -> y; z"},
 		{"updated", `{"description":{"from":"` + strings.Repeat("x", 300) + `","to":"y"}}`, "updated: description " + strings.Repeat("x", mostChange-1) + "… -> y"},
 	} {

@@ -74,7 +74,10 @@ func changesOf(a tracker.Activity) string {
 	for _, name := range slices.Sorted(maps.Keys(a.Changes)) {
 		from, to := changeValue(a.Changes[name].From), changeValue(a.Changes[name].To)
 		switch from {
-		case to: // it is told for the record
+		case to: // it is told for the record, and the title says of what
+			if name == "title" {
+				parts = slices.Insert(parts, 0, name+" "+to)
+			}
 		case "":
 			parts = append(parts, name+" "+to)
 		default:
