@@ -106,6 +106,9 @@ func (a *App) suggestions(p program, base string, closed bool) string {
 		curlAgent(base, header),
 		"curl" + header + " " + base + "/metrics",
 	}
+	if a.cfg.Tracker.URL == "" {
+		lines = slices.Insert(lines, 2, here+" tracker init"+a.cfg.stateFlag())
+	}
 	lines = slices.Insert(lines, 1, a.exampleCommands(here+" tools ", flags)...)
 	return "\ntry:\n\n  " + strings.Join(lines, "\n  ") + "\n\n"
 }

@@ -31,6 +31,7 @@ try:
   bin/hutch tools grant fetch.wasm --http example.org --tools 'TOOLS'
   bin/hutch tools call fetch '{"url":"https://example.org/"}' --tools 'TOOLS'
   bin/hutch chat "count the words: to be or not to be" --tools 'TOOLS'
+  bin/hutch tracker init
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- HERE mcp --tools 'TOOLS'
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
@@ -47,6 +48,7 @@ try:
   hutch tools grant fetch.wasm --http example.org --tools 'TOOLS' --state STATE
   hutch tools call fetch '{"url":"https://example.org/"}' --tools 'TOOLS' --state STATE
   hutch chat "count the words: to be or not to be" --tools 'TOOLS' --state STATE
+  hutch tracker init --state STATE
   claude mcp add --transport http hutch http://127.0.0.1:1/mcp
   claude mcp add hutch-stdio -- hutch mcp --tools 'TOOLS' --state STATE
   npx @modelcontextprotocol/inspector --cli http://127.0.0.1:1/mcp --transport http --method tools/list
@@ -69,7 +71,7 @@ func TestSuggestionsByDefault(t *testing.T) {
 	app := newTestApp(t, func(cfg *Config) { cfg.Tools = []string{defaultTools} })
 	defer func() { must(t, app.Close()) }()
 	got := app.suggestions(program{name: "hutch"}, "http://127.0.0.1:1", false)
-	if !strings.Contains(got, "\n  hutch tools list\n  hutch chat \"count the words: to be or not to be\"\n  claude mcp add --transport") || strings.Contains(got, "TOKEN") {
+	if !strings.Contains(got, "\n  hutch tools list\n  hutch chat \"count the words: to be or not to be\"\n  hutch tracker init\n  claude mcp add --transport") || strings.Contains(got, "TOKEN") {
 		t.Errorf("got %s", got)
 	}
 	got = app.suggestions(program{name: "hutch"}, "https://hutch.example.org", true)

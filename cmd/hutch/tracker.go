@@ -139,7 +139,7 @@ func (a *App) greetTracker(p program, say *voice, addr net.Addr) {
 		"  curl" + header + " -H 'Content-Type: application/json' " + base + `/projects -d '{"slug":"team-board"}'` + "\n" +
 		"  curl" + header + " -H 'Content-Type: application/json' " + base + `/tasks -d '{"project_slug":"team-board","title":"Write it down"}'` + "\n" +
 		"  curl" + header + " " + base + "/tasks\n" +
-		"  " + here + " tokens create alice" + flags + "\n\n")
+		"  " + here + " tracker init" + flags + "\n\n")
 }
 
 // ServeTracker answers on l, and on the socket of the owner that it is, until ctx ends. It
