@@ -153,7 +153,6 @@ func (a trackerAsk) nextSteps(p tracker.ProjectOut) ([]string, error) {
 	if a.cfg.Tracker.URL != "" {
 		return append(next, curlLine(a.cfg.Tracker.URL, a.cfg.Tracker.TokenFile, true)), nil
 	}
-	next = append(next, ask+"token create coder"+a.typedFlags(flagState, flagConfig)+" > coder.token")
 	tokens, err := lookAt(a.ctx(), a.cfg, tokensPath, func(db *store.DB) ([]access.Token, error) { return db.Tokens(a.ctx()) })
 	if err != nil {
 		return nil, err
@@ -165,7 +164,11 @@ func (a trackerAsk) nextSteps(p tracker.ProjectOut) ([]string, error) {
 	} else {
 		next = append(next, here+" serve"+a.typedFlags(flagState, flagConfig))
 	}
-	return append(next, curlLine(schemeOf(secure)+addr+trackerPath, "", len(tokens) > 0)), nil
+	curl, token := curlLine(schemeOf(secure)+addr+trackerPath, "", len(tokens) > 0), ask+"token create coder"+a.typedFlags(flagState, flagConfig)+" > coder.token"
+	if len(tokens) > 0 {
+		return append(next, token, curl), nil
+	}
+	return append(next, curl, token), nil // from the first token on curl needs one
 }
 
 // curlLine lists tasks without hutch.
