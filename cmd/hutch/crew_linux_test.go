@@ -208,7 +208,7 @@ func TestS1_081_TheFullCycleByAnAgent(t *testing.T) {
 			if len(steps) != 3 || steps[0].Title != "Read the task" || steps[2].DoneBy.Slug != "coder" {
 				t.Errorf("steps %+v", steps)
 			}
-			if got := m.comments(task.ID); len(got) != 1 || !strings.HasPrefix(got[0], "coder: The text of this task has ") {
+			if got := m.comments(task.ID); len(got) != 1 || !strings.HasPrefix(got[0], "coder: Title and text of this task have ") {
 				t.Errorf("comments %q", got)
 			}
 			files, err := m.ListFiles(t.Context(), tracker.FileQuery{TaskID: task.ID})
