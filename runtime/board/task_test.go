@@ -2,6 +2,7 @@ package board_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,6 +65,10 @@ func TestCreateTaskChecksEverything(t *testing.T) {
 			c.change(&in)
 			_, err := d.as("ann").CreateTask(t.Context(), in)
 			refused(t, err, c.code)
+			var e *tracker.Error
+			if errors.As(err, &e) && e.Code == tracker.CodeNotFound && e.Hint == "" {
+				t.Errorf("%q does not say what there is", e.Message)
+			}
 		})
 	}
 	same(t, "the next key", d.task("after all that").Key, "TB-1")

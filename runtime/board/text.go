@@ -19,7 +19,11 @@ func invalid(field, format string, args ...any) *tracker.Error {
 }
 
 func notFound(what, ref string) *tracker.Error {
-	return tracker.Errorf(tracker.CodeNotFound, "no %s %s", what, tracker.Quote(ref))
+	err := tracker.Errorf(tracker.CodeNotFound, "no %s %s", what, tracker.Quote(ref))
+	if what == "project" {
+		err = err.Next("list_projects says which there are")
+	}
+	return err
 }
 
 // checkText refuses what no store keeps as it is, and what is too long or, if it is required,
