@@ -2,6 +2,7 @@ package trackerrest
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -146,7 +147,13 @@ func objectOf(raw []byte) (map[string]json.RawMessage, error) {
 func readFields(in any, members map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		one := slices.Concat([]byte(`{"`+name+`":`), members[name], []byte("}")) // a known name needs no escapes
-		if err := json.Unmarshal(one, in); err != nil {
+		err := json.Unmarshal(one, in)
+		var corrupt base64.CorruptInputError
+		if errors.As(err, &corrupt) {
+			return tracker.Errorf(tracker.CodeInvalid, "%s is not base64", name).With("field", name).
+				Next("encode the bytes as base64, with padding")
+		}
+		if err != nil {
 			return tracker.Errorf(tracker.CodeInvalid, "%s has a value of another type", name).With("field", name).
 				Next("openapi.json says which type it has")
 		}

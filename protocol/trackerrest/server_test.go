@@ -427,6 +427,19 @@ func TestH_23_Refusals(t *testing.T) {
 	}
 }
 
+// Whoever sends a file's text as it is learns what was wrong with it.
+func TestContentThatIsNotBase64(t *testing.T) {
+	s := newSite(t)
+	for content, want := range map[string]string{`"six words"`: "content is not base64", `6`: "content has a value of another type"} {
+		var got struct{ Error tracker.Error }
+		w := s.ask("coder", "POST", "/tasks/TB-1/files", `{"filename":"a","content":`+content+`}`)
+		must(t, json.Unmarshal(w.Body.Bytes(), &got))
+		if got.Error.Message != want || got.Error.Hint == "" {
+			t.Errorf("%s: %s", content, w.Body)
+		}
+	}
+}
+
 func TestAChunkedBodyIsBounded(t *testing.T) {
 	s := newSite(t)
 	w := s.ask("ann", "POST", "/tasks", "x", func(r *http.Request) {
