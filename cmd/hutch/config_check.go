@@ -187,7 +187,7 @@ func runConfigCheck(c *cli.Context, p program) error {
 		for _, err := range cfg.checkModels(p.env) {
 			r.Mistakes = append(r.Mistakes, mistakesIn(err)...)
 		}
-		for _, err := range slices.Concat(cfg.checkTelemetry(p.env), cfg.checkTracker(p.env)) {
+		for _, err := range slices.Concat(cfg.checkStore(), cfg.checkTelemetry(p.env), cfg.checkTracker(p.env)) {
 			r.Mistakes = append(r.Mistakes, mistakesIn(err)...)
 		}
 		r.Mistakes = append(r.Mistakes, cfg.certificateMistakes()...)

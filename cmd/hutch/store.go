@@ -59,6 +59,17 @@ func (c storeConfig) password() (string, error) {
 	return string(body), nil
 }
 
+// checkStore says what is wrong with the password of a database, and asks no server.
+func (cfg Config) checkStore() []error {
+	if cfg.Store.URL == "" || cfg.Store.PasswordFile == "" {
+		return nil
+	}
+	if _, err := cfg.Store.password(); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
 // open opens what lasts.
 func (c storeConfig) open(ctx context.Context, st state, log *slog.Logger) (*store.DB, error) {
 	o := store.Options{Logger: log}
