@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -98,11 +100,27 @@ func createToken(c *cli.Context, cfg Config, name, principal string, scopes []st
 	}
 	say := &voice{w: c.App.ErrWriter}
 	say.line("this is the only time that it is shown")
+	if othersRead(c.App.Writer) {
+		say.line("warning: it goes into a file that others can read: chmod 600 it, as hutch takes a token from no other")
+	}
 	if c.Bool(flagJSON) {
 		return printJSON(c.App.Writer, createdToken{listed(t), text})
 	}
 	_, err = io.WriteString(c.App.Writer, text+"\n")
 	return err
+}
+
+// othersRead reports that what is written goes into a file that is not its owner's alone.
+func othersRead(w io.Writer) bool {
+	if d, ok := w.(*drain); ok {
+		w = d.w
+	}
+	f, ok := w.(*os.File)
+	if !ok || runtime.GOOS == "windows" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
 
 // maxExpiry is the longest that a token may be good if it ends at all.
