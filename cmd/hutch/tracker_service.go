@@ -79,7 +79,12 @@ func (cfg Config) withTrackerElsewhere(ctx context.Context, p program, fn func(c
 		return usagef("%w", err)
 	}
 	defer c.Close()
-	return trackerError(fn(ctx, c))
+	err = fn(ctx, c)
+	told := trackerError(err)
+	if isUnavailable(err) {
+		return hinted(told, "%s, or see whether %s is right", hintOf(told), cfg.given[keyTrackerURL].place(keyTrackerURL))
+	}
+	return told
 }
 
 // withOwnersTracker asks whoever owns the state folder. Only if nothing answers there at all
@@ -168,6 +173,7 @@ func trackerError(err error) error {
 
 // asTyped is a hint for a model, who has tools, as it is for a person, who has commands.
 func asTyped(hint string) string {
+	hint = strings.ReplaceAll(hint, "openapi.json says which there are", "the address of the tracker is another, such as https://HOST/api/v1")
 	for _, kind := range []string{"task", "step", "member", "project", "file", "message"} {
 		hint = strings.ReplaceAll(hint, "list_"+kind+"s", `"hutch tracker `+kind+` list"`)
 	}

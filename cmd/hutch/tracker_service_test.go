@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -97,10 +98,20 @@ func TestTrackerThatIsAway(t *testing.T) {
 	w := newTrackerElsewhere(t)
 	w.env[envTrackerURL] = "http://127.0.0.1:1/api/v1"
 	_, _, err := w.try("task", "assign", "TE-1", "coder")
-	if !isUnavailable(err) || err.Error() != "the tracker did not answer" || hintOf(err) != "try again in a moment" {
+	if !isUnavailable(err) || err.Error() != "the tracker did not answer" || hintOf(err) != "try again in a moment, or see whether HUTCH_TRACKER_URL is right" {
 		t.Errorf("got %v", err)
 	}
 	if !errors.Is(err, tracker.Errorf(tracker.CodeUnavailable, "")) || exitCode(err) != exitFailed {
 		t.Errorf("exit code %d", exitCode(err))
+	}
+}
+
+// Where a tracker has no routes, the address is what to mend.
+func TestTrackerAtAnotherPath(t *testing.T) {
+	w := newTrackerElsewhere(t)
+	w.env[envTrackerURL] += "/nowhere"
+	_, _, err := w.try("task", "list")
+	if err == nil || !strings.Contains(hintOf(err), "https://HOST/api/v1") {
+		t.Errorf("got %v, %q", err, hintOf(err))
 	}
 }
