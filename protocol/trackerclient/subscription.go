@@ -140,12 +140,16 @@ func (s *Subscription) poll(ctx context.Context, end time.Time) error {
 		if time.Since(all) >= pollAll {
 			after, wait, all = 0, 0, time.Now()
 		}
+		began, had := time.Now(), s.seen
 		page, err := s.c.events(ctx, after, tracker.MaxPage, wait)
 		if err != nil {
 			return fatal(err)
 		}
 		if err := s.takeAll(ctx, page.Items); err != nil {
 			return fatal(err)
+		}
+		if wait > 0 && s.seen == had && time.Since(began) < pollFrom && !pause(ctx, pollFrom) { // a tracker that does not wait
+			return nil
 		}
 	}
 }
