@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -106,13 +107,28 @@ func (e *embedded) account(_ context.Context, of trackerproxy.Access) (trackerpr
 func boardScopes(granted []string) (scopes []string) {
 	limited := false
 	for _, scope := range granted {
-		name, _, of := strings.Cut(scope, "@")
-		scopes, limited = append(scopes, name), limited || of
+		name, project, of := strings.Cut(scope, "@")
+		limited = limited || of
+		if !of || !besides(name) || within(granted, project, tracker.TasksWrite, tracker.TasksTake) {
+			scopes = append(scopes, name)
+		}
 	}
 	if limited {
 		scopes = append(scopes, tracker.TasksRead, tracker.MessagesRead, tracker.ProjectsRead, tracker.MembersRead)
 	}
 	return scopes
+}
+
+// besides reports whether a scope has no routes of its own, but lets do more at those of
+// others: then the proxy does not see to its projects.
+func besides(scope string) bool { return scope == tracker.TasksAssign || scope == tracker.TasksForce }
+
+// within reports whether scopes are granted for one project at most.
+func within(granted []string, project string, scopes ...string) bool {
+	return !slices.ContainsFunc(granted, func(g string) bool {
+		name, of, limited := strings.Cut(g, "@")
+		return slices.Contains(scopes, name) && (!limited || of != project)
+	})
 }
 
 // direct sends requests of a caller straight to a handler.

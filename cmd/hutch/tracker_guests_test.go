@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,29 @@ func TestP13_ScopesOfAProject(t *testing.T) {
 	for name, want := range map[string]string{"here": `"status":201`, "there": "is granted for the project team-board only", "read": "needs the scope tasks:read"} {
 		if got := c.says(t, name); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A scope that only adds to what routes of others do ends at its project too: where those are
+// open for more projects than it is, nothing is added.
+func TestScopesThatAddEndAtTheirProject(t *testing.T) {
+	for granted, want := range map[string]bool{
+		"tasks:write tasks:assign":                                true,
+		"tasks:write@ours tasks:assign@ours":                      true,
+		"tasks:write@ours tasks:take@ours tasks:assign@ours":      true,
+		"tasks:write@ours tasks:assign":                           true,
+		"tasks:read tasks:write@ours tasks:assign@ours":           true,
+		"tasks:write tasks:assign@ours":                           false,
+		"tasks:write@ours tasks:write@theirs tasks:assign@ours":   false,
+		"tasks:write@ours tasks:take tasks:assign@ours":           false,
+		"tasks:write@ours tasks:write@theirs tasks:assign@theirs": false,
+	} {
+		for _, adds := range []string{tracker.TasksAssign, tracker.TasksForce} {
+			scopes := strings.Fields(strings.ReplaceAll(granted, tracker.TasksAssign, adds))
+			if got := slices.Contains(boardScopes(scopes), adds); got != want {
+				t.Errorf("%v: %s %v, want %v", scopes, adds, got, want)
+			}
 		}
 	}
 }
