@@ -182,7 +182,7 @@ func TestTrackerDocumentHasTheLimits(t *testing.T) {
 		"mentions of a message":                strconv.Itoa(tracker.MaxMentions),
 		"tasks that one waits for":             strconv.Itoa(tracker.MaxBlockers),
 		"steps of a task":                      strconv.Itoa(tracker.MaxSteps),
-		"file":                                 fmt.Sprintf("%d MiB over REST; 2.1 MB into a tool, about 700 KB out of one", tracker.MaxFile/kib/kib),
+		"file":                                 fmt.Sprintf("%d MiB over REST; 1 MiB into a tool, 750,000 bytes out of one", tracker.MaxFile/kib/kib),
 		"name of a file":                       fmt.Sprintf("%d bytes", tracker.MaxFilename),
 		"idempotency key, `client_msg_id`":     fmt.Sprintf("%d bytes", tracker.MaxKey),
 		"page":                                 fmt.Sprintf("%d items, %d by itself", tracker.MaxPage, tracker.DefaultPage),

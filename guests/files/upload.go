@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/hutch-run/hutch/guests/sdk"
 	"github.com/hutch-run/hutch/guests/sdk/tracker"
@@ -12,21 +15,22 @@ func line(a tracker.Attachment) string {
 }
 
 var upload = sdk.Define(sdk.Spec{
-	Name:  "upload_file",
-	Title: "Attach a file",
-	Description: "Attaches a file to a task or to a message: give task_id or message_id. The content is base64, at most 2,800,000 characters, which " +
-		"is a file of 2.1 MB.",
-	Additive: true,
+	Name:        "upload_file",
+	Title:       "Attach a file",
+	Description: "Attaches a file of at most 1 MiB to a task or to a message: give task_id or message_id. The content is base64.",
+	Additive:    true,
 }, tracker.Told(uploadFile, func(l tracker.Language, a tracker.Attachment) string {
 	return tracker.Text{En: "✅ File is attached: %s", Ru: "✅ Файл прикреплён: %s"}.In(l, line(a))
 }))
 
-// uploadInput has room for what comes through a sandbox: a call has at most 4 MiB.
+// maxUpload is how many bytes a file may have that comes as an argument of a call.
+const maxUpload = 1 << 20
+
 type uploadInput struct {
 	TaskID    string `json:"task_id,omitempty" doc:"The task's id, its key such as TE-15, or #15." max:"128"`
 	MessageID string `json:"message_id,omitempty" doc:"The message's id." max:"128"`
 	Filename  string `json:"filename" doc:"Its name, without a folder." min:"1" max:"255"`
-	Content   string `json:"content" doc:"Base64." max:"2800000"`
+	Content   string `json:"content" doc:"Base64."`
 }
 
 func uploadFile(c *sdk.Call, in uploadInput) (a tracker.Attachment, err error) {
@@ -37,5 +41,13 @@ func uploadFile(c *sdk.Call, in uploadInput) (a tracker.Attachment, err error) {
 	if in.MessageID != "" {
 		path = tracker.Path("messages", in.MessageID, "files")
 	}
+	if size := sizeOf(in.Content); size > maxUpload {
+		return a, fmt.Errorf("the file has %d bytes, at most %d go through this tool: a person can send it with POST %s", size, maxUpload, path)
+	}
 	return a, tracker.Post(c, path, map[string]any{"filename": in.Filename, "content": in.Content}, &a)
+}
+
+// sizeOf is how many bytes base64 stands for.
+func sizeOf(content string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(content, "=")))
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"strings"
+	"encoding/base64"
 	"testing"
-
-	"github.com/hutch-run/hutch/guests/sdk/sdktest"
 )
 
 func TestS1_044_Upload(t *testing.T) {
@@ -16,10 +14,14 @@ func TestS1_044_Upload(t *testing.T) {
 	}
 	d.wants("upload_file", `{"filename":"a","content":""}`, "❌ Error: give exactly one of task_id and message_id")
 	d.wants("upload_file", `{"task_id":"TE-1","filename":"a","content":"no base64!"}`, "❌ Error: ")
-	long := map[string]string{"task_id": "TE-1", "filename": "a", "content": strings.Repeat("A", 2_800_001)}
-	if got := (sdktest.Host{Tracker: d.tracker}).Call(t, module, "upload_file", long); !got.IsError || !strings.Contains(got.Text, "at most 2800000") {
-		t.Errorf("got %.100q", got.Text)
+	content := make([]byte, 1<<20+1)
+	args := func(size int) string {
+		return `{"task_id":"TE-1","filename":"a","content":"` + base64.StdEncoding.EncodeToString(content[:size]) + `"}`
 	}
+	if largest := d.attach(args(1 << 20)); largest.Size != 1<<20 {
+		t.Errorf("attached %+v", largest)
+	}
+	d.wants("upload_file", args(1<<20+1), "❌ Error: the file has 1048577 bytes, at most 1048576 go through this tool: a person can send it with POST /tasks/TE-1/files")
 	d.lang = "ru"
 	d.wants("upload_file", `{"task_id":"TE-1","filename":"c","content":"Yw=="}`, "✅ Файл прикреплён: c (")
 }
