@@ -357,7 +357,7 @@ func TestE0_03_TasksGivenWhileTheSocketIsCut(t *testing.T) {
 	for n := range 5 {
 		want = append(want, e.gives(fmt.Sprint("task ", n), "coder").Key)
 	}
-	time.Sleep(3 * time.Second) // for which the network is broken
+	time.Sleep(10 * time.Second) // for which the network is broken
 	e.net.cut(false)
 	h.shows(trailTask, "done", len(want))
 	var ran []string
