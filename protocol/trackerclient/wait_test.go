@@ -3,13 +3,16 @@ package trackerclient_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/protocol/trackerclient"
 )
 
@@ -67,5 +70,47 @@ func TestH_12_WaitsBetweenTries(t *testing.T) {
 	}
 	if all, err := waits("2", 3*time.Second); err == nil || len(all) != 1 {
 		t.Errorf("of three seconds it waited %v, %v", all, err)
+	}
+}
+
+// A tracker that cannot be reached is called later and later, half a minute apart at most,
+// and not by all at the same times.
+func TestE0_07_LaterAndLater(t *testing.T) {
+	var runs [2][]time.Duration
+	for i := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			var lost []time.Time
+			c := client(t, "http://localhost", "token", trackerclient.Options{
+				DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no route") },
+			})
+			defer c.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			err := c.Subscribe(trackerclient.Subscriber{
+				Agent:  tracker.AuthAgent{Slug: "coder"},
+				Accept: func(context.Context, tracker.EventFrame) error { return nil },
+				Lost:   func(error) { lost = append(lost, time.Now()) },
+			}).Run(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it ended with %v", err)
+			}
+			for n, at := range lost[1:] {
+				runs[i] = append(runs[i], at.Sub(lost[n]))
+			}
+		})
+	}
+	for _, waits := range runs {
+		for n, wait := range waits {
+			most := 100*time.Millisecond + min(500*time.Millisecond<<min(n, 10), 30*time.Second)
+			if wait < 100*time.Millisecond || wait > most {
+				t.Errorf("wait %d is %v, at most %v", n+1, wait, most)
+			}
+		}
+		if len(waits) < 120 || slices.Max(waits) < 20*time.Second {
+			t.Errorf("%d waits in an hour, the longest of %v", len(waits), slices.Max(waits))
+		}
+	}
+	if slices.Equal(runs[0], runs[1]) {
+		t.Error("two agents wait alike")
 	}
 }
