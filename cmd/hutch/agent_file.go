@@ -57,7 +57,8 @@ func parseAgentFile(body []byte) (f agentFile, err error) {
 	case !all.Is(rawjson.Object):
 		return f, fmt.Errorf("found %s, an object is wanted", all.Kind)
 	}
-	for _, key := range agentFileKeys {
+	keys := agentFileKeys()
+	for _, key := range keys {
 		v := all.Get(key.name)
 		if v == nil {
 			continue
@@ -67,7 +68,7 @@ func parseAgentFile(body []byte) (f agentFile, err error) {
 		}
 	}
 	for _, m := range all.Members {
-		if !slices.ContainsFunc(agentFileKeys, func(k agentFileKey) bool { return k.name == m.Name }) {
+		if !slices.ContainsFunc(keys, func(k agentFileKey) bool { return k.name == m.Name }) {
 			f.unknown = append(f.unknown, m.Name)
 		}
 	}
@@ -80,17 +81,19 @@ type agentFileKey struct {
 	set  func(*agentFile, *rawjson.Node) error
 }
 
-// agentFileKeys are all that mean something here. listen is the older name of chat_listen
+// agentFileKeys returns all that mean something here. listen is the older name of chat_listen
 // (C-08), which wins where both stand, so it is looked at first.
-var agentFileKeys = []agentFileKey{
-	{"slug", fileText(func(f *agentFile, text string) error { f.Slug = text; return checkSlug(text) })},
-	{"name", fileText(func(f *agentFile, text string) error { f.Name = text; return checkName(text) })},
-	{"token", fileToken},
-	{"tracker_url", fileText(func(f *agentFile, text string) error { f.TrackerURL = text; return nil })},
-	{"capabilities", fileTexts(func(f *agentFile, texts []string) error { f.Capabilities = texts; return checkCapabilities(texts) })},
-	{"listen", fileText(func(f *agentFile, text string) error { f.Chat = text; return oneOf(text, chatListens()) })},
-	{"chat_listen", fileText(func(f *agentFile, text string) error { f.Chat = text; return oneOf(text, chatListens()) })},
-	{"task_listen", fileText(func(f *agentFile, text string) error { f.Tasks = text; return oneOf(text, taskListens()) })},
+func agentFileKeys() []agentFileKey {
+	return []agentFileKey{
+		{"slug", fileText(func(f *agentFile, text string) error { f.Slug = text; return checkSlug(text) })},
+		{"name", fileText(func(f *agentFile, text string) error { f.Name = text; return checkName(text) })},
+		{"token", fileToken},
+		{"tracker_url", fileText(func(f *agentFile, text string) error { f.TrackerURL = text; return nil })},
+		{"capabilities", fileTexts(func(f *agentFile, texts []string) error { f.Capabilities = texts; return checkCapabilities(texts) })},
+		{"listen", fileText(func(f *agentFile, text string) error { f.Chat = text; return oneOf(text, chatListens()) })},
+		{"chat_listen", fileText(func(f *agentFile, text string) error { f.Chat = text; return oneOf(text, chatListens()) })},
+		{"task_listen", fileText(func(f *agentFile, text string) error { f.Tasks = text; return oneOf(text, taskListens()) })},
+	}
 }
 
 // fileToken takes a token, which errors do not repeat.
