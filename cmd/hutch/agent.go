@@ -173,7 +173,7 @@ func leaving(slug string, err error) error {
 	case errors.Is(err, trackerclient.ErrSuperseded):
 		return hinted(fmt.Errorf("%s: %w", slug, err), "end the other one, or make a member of the tracker for this one")
 	case errors.Is(err, trackerclient.ErrRejected):
-		return hinted(fmt.Errorf("%s: %w", slug, err), "the token has to be that of the member %s: whoever runs the tracker makes one with \"hutch tokens create\"", slug)
+		return hinted(fmt.Errorf("%s: %w", slug, err), "the token has to be that of the member %s: whoever runs the tracker makes one with \"hutch tracker token create %s\"", slug, shellWord(slug))
 	}
 	return fmt.Errorf("%s: %w", slug, err)
 }

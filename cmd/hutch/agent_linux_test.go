@@ -400,7 +400,7 @@ func TestAgentsThatAreNotLetIn(t *testing.T) {
 	for _, h := range []*hired{wrong, other} {
 		h.starts()
 		said, err := h.ends()
-		if err == nil || !strings.Contains(said, "hutch: error: coder: the tracker does not let this agent in") || !strings.Contains(said, "hutch: hint: the token has to be that of the member coder") {
+		if err == nil || !strings.Contains(said, "hutch: error: coder: the tracker does not let this agent in") || !strings.Contains(said, "hutch: hint: the token has to be that of the member coder: whoever runs the tracker makes one with \"hutch tracker token create coder\"\n") {
 			t.Errorf("%v, said %s", err, said)
 		}
 	}

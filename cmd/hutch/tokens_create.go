@@ -41,7 +41,7 @@ Every token may call the tools and talk to agents. Scopes are
   threads:read   read the threads of all principals
 and for the tracker
   ` + strings.Join(wrapped(strings.Join(trackerScopes(), ", "), 96), "\n  ") + `
-No scope includes another.
+No scope includes another. "hutch tracker token create" makes a token with what a member of the tracker needs.
 
 examples:
   $ hutch tokens create alice
