@@ -199,7 +199,7 @@ func (r *Router) reconcile(ctx context.Context, w wish) error {
 // found makes an item of a task if none is about it. If events were lost, a task that is to
 // be done and has changed since its last turn may have been assigned anew.
 func (r *Router) found(ctx context.Context, t tracker.TaskOut, w wish) error {
-	if t.Blocked || holderOf(t) != r.o.Agent || t.ID == "" || r.live.has(t.ID) {
+	if t.Blocked || holderOf(t) != r.o.Agent || !isRef(t.ID) || r.live.has(t.ID) {
 		return nil
 	}
 	before, err := r.o.Store.Items(ctx, Query{

@@ -65,6 +65,9 @@ func (s *subject) tidy() error {
 			return fmt.Errorf("a task is named with %d bytes, at most %d are allowed", len(ref), tracker.MaxRef)
 		}
 	}
+	if strings.ContainsFunc(s.ID, isBreak) {
+		return errors.New("a task is named with spaces or with what is not seen")
+	}
 	s.Key, s.Title = oneLine(s.Key, tracker.MaxRef), oneLine(s.Title, tracker.MaxTitle)
 	return nil
 }

@@ -90,7 +90,7 @@ func (r *Router) listFree(ctx context.Context) error {
 
 // suits reports whether a free task is one for the agent: not one that it rejected.
 func (r *Router) suits(t tracker.TaskOut) bool {
-	if t.ID == "" || holderOf(t) != "" || t.Blocked || t.Status != tracker.Todo || slices.Contains(t.RejectedBy, r.o.Agent) {
+	if !isRef(t.ID) || holderOf(t) != "" || t.Blocked || t.Status != tracker.Todo || slices.Contains(t.RejectedBy, r.o.Agent) {
 		return false
 	}
 	return len(r.o.Capabilities) == 0 || slices.ContainsFunc(append(slices.Clone(t.Labels), t.Type), func(is string) bool {

@@ -218,6 +218,33 @@ func TestATrackersClockMayBeBehind(t *testing.T) {
 	})
 }
 
+// What a tracker calls a task by is a name, or stands for none: it is on the terminals of
+// people, in the inbox and in the thread's name.
+func TestNamesThatAreNone(t *testing.T) {
+	for _, id := range []string{"", "t1\n12:00:00  coder  done", "\x1b[2J", strings.Repeat("x", tracker.MaxRef+1)} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk(t, nil)
+			task := d.task("t1", nil)
+			d.edit("t1", func(t *tracker.TaskOut) {
+				t.ID, t.Key = id, "T1\n12:00:00  coder  \x1b[2Jdone"+strings.Repeat("x", 1000)
+			})
+			d.accept(assigned("e1", task))
+			d.r.Connected(t.Context(), tracker.AuthOK{})
+			d.wait(time.Hour)
+			if len(d.turns) != 1 || d.turns[0].Thread != "task:t1" || len(d.turns[0].Title) > 1000 || strings.ContainsAny(d.turns[0].Title, "\n\x1b") {
+				t.Errorf("the turns are %+v", d.turns)
+			}
+			for _, line := range d.trail {
+				if strings.ContainsAny(line, "\n\x1b") || len(line) > 1000 {
+					t.Errorf("told was %q", line)
+				}
+			}
+			d.accept(assigned("e2", d.task("t\x1b[2J", nil)))
+			d.want("items", d.items(), "task.assigned t1 done", "task.assigned t\x1b[2J dropped: its data cannot be read: a task is named with spaces or with what is not seen")
+		})
+	}
+}
+
 // That is so of events that say neither when they happened nor what the task was like.
 func TestE0_11_WithoutTimesAndVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

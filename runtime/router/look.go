@@ -43,6 +43,7 @@ func (r *Router) look(ctx context.Context, i Item) (tracker.TaskOut, verdict, er
 	if err != nil {
 		return t, verdict{}, err
 	}
+	t = tidied(t, i)
 	if v := judge(i, t, r.o.Agent); v.what != run {
 		return t, v, nil
 	}
@@ -121,7 +122,22 @@ func (r *Router) take(ctx context.Context, i Item) (tracker.TaskOut, verdict, er
 	if why, gone := refused(err); gone {
 		return t, verdict{drop, why}, nil
 	}
-	return t, verdict{what: run}, err
+	return tidied(t, i), verdict{what: run}, err
+}
+
+// tidied is a task that a tracker showed, with names that are some: what it called the task of
+// an item by is as good as an id that is none.
+func tidied(t tracker.TaskOut, i Item) tracker.TaskOut {
+	if !isRef(t.ID) {
+		t.ID = i.Task
+	}
+	t.Key = oneLine(t.Key, tracker.MaxRef)
+	return t
+}
+
+// isRef reports whether a text can be an id.
+func isRef(text string) bool {
+	return text != "" && len(text) <= tracker.MaxRef && !strings.ContainsFunc(text, isBreak)
 }
 
 // holderOf is the slug of whose the task is, or "".
