@@ -72,7 +72,7 @@ func (t *trail) tell(l trailLine) {
 
 // String is the line as a person reads it.
 func (l trailLine) String() string {
-	words := withoutEmpty(l.Time.Local().Format(time.TimeOnly), l.Agent, l.Task, l.verb(), abi.Cut(oneLine(l.Text), mostLine))
+	words := withoutEmpty(l.Time.Local().Format(time.TimeOnly), l.Agent, oneLine(l.Task), oneLine(l.verb()), abi.Cut(oneLine(l.Text), mostLine))
 	return strings.Join(words, "  ")
 }
 

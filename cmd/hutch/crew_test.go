@@ -125,10 +125,11 @@ func TestTrails(t *testing.T) {
 			see(e)
 		}
 		tr.tell(trailLine{Agent: "coder", What: trailTask, Task: "TE-1", Text: "done"})
+		tr.tell(trailLine{Agent: "coder", What: trailTask, Task: "TE\n\x1b[2J", Text: "done"})
 		return out.String()
 	}
 	if got := tell(false); got != "03:04:05  coder  TE-1  said  I begin; \\x1b[31mnow.\n"+
-		"03:04:05  coder  TE-1  take_task  {\"task_id\":\"TE-1\"}\n03:04:05  coder  TE-1  done\n" {
+		"03:04:05  coder  TE-1  take_task  {\"task_id\":\"TE-1\"}\n03:04:05  coder  TE-1  done\n03:04:05  coder  TE; \\x1b[2J  done\n" {
 		t.Errorf("people read\n%s", got)
 	}
 	var kinds []string
@@ -137,7 +138,7 @@ func TestTrails(t *testing.T) {
 		must(t, json.Unmarshal([]byte(line), &l))
 		kinds = append(kinds, l.What+" "+l.Tool+" "+l.Run)
 	}
-	if got := strings.Join(kinds, ", "); got != "said  r, called take_task r, task  " {
+	if got := strings.Join(kinds, ", "); got != "said  r, called take_task r, task  , task  " {
 		t.Errorf("programs read %s", got)
 	}
 	var none *trail
