@@ -40,6 +40,9 @@ func TestMakeServe(t *testing.T) {
 			t.Errorf("%s: %v\n%s", line, err, out)
 		}
 	}
+	if out, err := p.command(t, "make", "run").CombinedOutput(); err != nil || !strings.Contains(string(out), "in_review") {
+		t.Errorf("make run: %v\n%s", err, out)
+	}
 }
 
 // TestMakeRunShowsATask types what make run does once everything is built: an agent is
