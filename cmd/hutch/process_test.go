@@ -55,6 +55,13 @@ func prepared(t *testing.T, dir string, args ...string) *process {
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	p := prepared(t, dir, args...)
+	p.begin(t)
+	return p
+}
+
+// begin starts what was prepared.
+func (p *process) begin(t *testing.T) {
+	t.Helper()
 	stderr, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +70,6 @@ func start(t *testing.T, dir string, args ...string) *process {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return p
 }
 
 // says waits for a line of standard error and returns its first group. A process
