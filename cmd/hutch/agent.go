@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,7 @@ examples:
 	}
 }
 
-func runAgent(c *cli.Context, p program, say *voice) (err error) {
+func runAgent(c *cli.Context, p program, say *voice) error {
 	if err := wantArgs(c, 0, 1, "at most one NAME"); err != nil {
 		return err
 	}
@@ -54,34 +53,16 @@ func runAgent(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
-	wrong := slices.Concat(cfg.checkModels(p.env), cfg.checkTelemetry(p.env), cfg.checkTracker(p.env))
-	if err := tellAny(wrong, configFile(c, p)); err != nil {
-		return err
-	}
-	log, err := newLogger(c, say)
-	if err != nil {
-		return err
-	}
-	o, err := cfg.takeOver(c.Context)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, o.Release()) }()
-	if err := cfg.openFolders(say); err != nil {
-		return err
-	}
-	app, err := NewApp(cfg, p, log, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, app.Close()) }()
-	who.trackerClient = func() (*trackerclient.Client, error) { return app.trackerOf(who.agent) }
-	shown := &trail{out: c.App.Writer, json: c.Bool(flagJSON), now: time.Now}
-	if app.crew, err = app.openCrew([]seat{who}, shown); err != nil {
-		return err
-	}
-	say.line("%s works with the tracker at %s", who.agent, cfg.Tracker.URL)
-	return app.work(c.Context, o)
+	return cfg.owning(c, p, say, func(app *App, o *owner.Owner) error {
+		who.trackerClient = func() (*trackerclient.Client, error) { return app.trackerOf(who.agent) }
+		shown := &trail{out: c.App.Writer, json: c.Bool(flagJSON), now: time.Now}
+		var err error
+		if app.crew, err = app.openCrew([]seat{who}, shown); err != nil {
+			return err
+		}
+		say.line("%s works with the tracker at %s", who.agent, cfg.Tracker.URL)
+		return app.work(c.Context, o)
+	})
 }
 
 // seatOf is the place of an agent in the tracker elsewhere, as the configuration and an

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/hutch-run/hutch/runtime/owner"
 )
 
 func serveCommand(p program) *cli.Command {
@@ -30,7 +32,7 @@ examples:
 	}
 }
 
-func runServe(c *cli.Context, p program, say *voice) (err error) {
+func runServe(c *cli.Context, p program, say *voice) error {
 	if err := wantArgs(c, 0, 0, ""); err != nil {
 		return err
 	}
@@ -38,6 +40,24 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 	if err != nil {
 		return err
 	}
+	return cfg.owning(c, p, say, func(app *App, o *owner.Owner) error {
+		var err error
+		if app.crew, err = app.openCrew(app.seats(), nil); err != nil {
+			return err
+		}
+		l, err := app.listen(c.Context)
+		if err != nil {
+			return err
+		}
+		stop := app.greet(c.Context, p, say, l.Addr())
+		defer stop()
+		return app.Serve(c.Context, l, o)
+	})
+}
+
+// owning opens everything as the owner of the state folder, for as long as something is done
+// with it.
+func (cfg Config) owning(c *cli.Context, p program, say *voice, do func(*App, *owner.Owner) error) (err error) {
 	wrong := slices.Concat(cfg.checkModels(p.env), cfg.checkTelemetry(p.env), cfg.checkTracker(p.env))
 	if err := tellAny(wrong, configFile(c, p)); err != nil {
 		return err
@@ -59,14 +79,5 @@ func runServe(c *cli.Context, p program, say *voice) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, app.Close()) }()
-	if app.crew, err = app.openCrew(app.seats(), nil); err != nil {
-		return err
-	}
-	l, err := app.listen(c.Context)
-	if err != nil {
-		return err
-	}
-	stop := app.greet(c.Context, p, say, l.Addr())
-	defer stop()
-	return app.Serve(c.Context, l, o)
+	return do(app, o)
 }
