@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -25,7 +26,7 @@ func trackerTools() map[string][]string {
 	}
 }
 
-// S0-003, S0-050, S1-063, S1-080, C-18: each tool is listed by its name, says nothing of how
+// C-01, S0-003, S0-041, S0-050, S1-063, S1-080, C-18: each tool is listed by its name, says nothing of how
 // events arrive, and does what it is for, with what is granted from the start, in the tracker of
 // this program.
 func TestS1_080_EveryToolWorks(t *testing.T) {
@@ -50,6 +51,9 @@ func TestS1_080_EveryToolWorks(t *testing.T) {
 		names = append(names, tool.Name)
 		raw, err := json.Marshal(tool)
 		must(t, err)
+		if tool.Name == "update_task" && (!bytes.Contains(raw, []byte(`"enum":["backlog","todo","in_progress","in_review","done","cancelled"]`)) || bytes.Contains(raw, []byte("inreview"))) {
+			t.Errorf("published as %s", raw) // C-01: it was called with review all the same
+		}
 		if word := wire.Find(raw); word != nil {
 			t.Errorf("the model reads %q of %s", word, tool.Name) // S0-003
 		}
@@ -124,6 +128,7 @@ func (c *toolUser) tasks() {
 	c.does("complete_step", values{"task_id": "TB-1", "step_id": 0}, nil)
 	c.does("complete_step", values{"task_id": "TB-1", "index": 0}, nil)
 	c.does("list_steps", values{"task_id": "TB-1"}, nil)
+	c.does("update_task", values{"task_id": "TB-1", "status": "In Progress"}, nil)
 	if c.does("update_task", values{"task_id": "TB-1", "status": "review"}, &task); task.Status != tracker.InReview || task.StepsDone != 1 {
 		c.Errorf("updated %+v", task)
 	}

@@ -50,6 +50,9 @@ func (s *shape) check(v any) (any, error) {
 	case json.Number:
 		return s.checkNumber(string(v))
 	case string:
+		if value, ok := s.alias[v]; ok {
+			v = value
+		}
 		return v, s.checkString(v)
 	case []any:
 		return v, s.checkList(v)

@@ -147,6 +147,21 @@ func TestArgumentErrors(t *testing.T) {
 	}
 }
 
+// A tool that runs without a host that resolves them takes other spellings too.
+func TestAliases(t *testing.T) {
+	type in struct {
+		One  string   `json:"one" enum:"a,b" alias:"x=a" default:"x"`
+		Many []string `json:"many,omitempty" enum:"a,b" alias:"x=a,y=b"`
+	}
+	got, err := decodeTo[in](t, `{"many":["x","b","y"]}`)
+	if want := (in{"a", []string{"a", "b", "b"}}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if _, err := decodeTo[in](t, `{"one":"y"}`); err == nil || err.Error() != `one: "y" is none of a, b` {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMissingProperty(t *testing.T) {
 	type in struct {
 		Home address `json:"home"`

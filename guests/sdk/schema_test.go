@@ -174,6 +174,26 @@ func TestRefusedTypes(t *testing.T) {
 		{reflect.TypeFor[struct {
 			X string `default:"c" enum:"a,b"`
 		}](), `X: default: "c" is none of a, b`},
+		{reflect.TypeFor[struct {
+			X string `alias:"b=a"`
+		}](), "X: has an alias; only what has an enum, in the input itself, can"},
+		{reflect.TypeFor[struct {
+			In struct {
+				X string `enum:"a" alias:"b=a"`
+			}
+		}](), "In.X: has an alias; only what has an enum, in the input itself, can"},
+		{reflect.TypeFor[struct {
+			X string `enum:"a,b" alias:"c"`
+		}](), `X: has the alias "c"; write it as other=value, with a value of its enum`},
+		{reflect.TypeFor[struct {
+			X string `enum:"a,b" alias:"d=c"`
+		}](), `X: has the alias "d=c"; write it as other=value, with a value of its enum`},
+		{reflect.TypeFor[struct {
+			X string `enum:"a,b" alias:"b=a"`
+		}](), `X: has the alias "b", which stands for something already`},
+		{reflect.TypeFor[struct {
+			X string `enum:"a,b" alias:"c=a,c=b"`
+		}](), `X: has the alias "c", which stands for something already`},
 	} {
 		if _, err := shapeOf(c.typ, input); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", c.typ, err, c.want)

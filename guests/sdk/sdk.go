@@ -35,6 +35,7 @@
 //	json:"name,omitempty"   the property's name; omitempty or omitzero: optional
 //	doc:"Who is greeted."   its description
 //	enum:"plain,loud"       the allowed strings, of a string or of a []string
+//	alias:"soft=plain"      other spellings of these, as other=value,...
 //	default:"plain"         optional, and what an absent property becomes
 //	min:"1" max:"10"        bounds: of a number, of a string's length in
 //	                        characters, of the number of items in a slice
@@ -51,6 +52,9 @@
 // keep every digit, 5.0 is the integer 5, nothing is rounded, and numbers inside
 // an any are json.Number. Nil slices and maps of a result are written as empty
 // ones, so that it always fits its schema; inside an any they are null.
+//
+// A host resolves the other spellings of a value before it checks arguments, also in
+// other cases and with - or a space for _; the schema has the values alone.
 //
 // # Reaching out
 //
@@ -200,12 +204,26 @@ func (t Tool) annotations(pure bool) *tool.Annotations {
 	}
 }
 
+// aliases are those of the parameters, nil if none has any.
+func (t Tool) aliases() map[string]map[string]string {
+	var all map[string]map[string]string
+	for _, f := range t.in.fields {
+		if s := f.shape.strings(); s.alias != nil {
+			if all == nil {
+				all = map[string]map[string]string{}
+			}
+			all[f.name] = s.alias
+		}
+	}
+	return all
+}
+
 // describe returns the tool as a host lists it.
 func (t Tool) describe(pure bool) (s tool.Spec, err error) {
 	if t.err != nil {
 		return s, fmt.Errorf("tool %s: %w", t.spec.Name, t.err)
 	}
-	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure)}
+	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure), Aliases: t.aliases()}
 	if s.InputSchema, err = encode(t.in.schema("")); err == nil && t.out != nil && t.out.kind != list {
 		s.OutputSchema, err = encode(t.out.schema(""))
 	}

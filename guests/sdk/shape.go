@@ -48,6 +48,7 @@ type shape struct {
 	elem   *shape  // of a list or dict
 	fields []field // of an object
 	enum   []string
+	alias  map[string]string // other spellings of values of enum
 	min    *bound
 	max    *bound
 }

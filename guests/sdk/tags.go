@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,6 +29,9 @@ func (b builder) tags(f *field, tag reflect.StructTag) error {
 	if err := f.shape.setEnum(tag); err != nil {
 		return err
 	}
+	if err := b.setAlias(f, tag); err != nil {
+		return err
+	}
 	var err error
 	if f.shape.min, err = f.shape.bound(tag, "min"); err != nil {
 		return err
@@ -47,14 +51,44 @@ func (s *shape) setEnum(tag reflect.StructTag) error {
 	if !ok {
 		return nil
 	}
-	if s.kind == list {
-		s = s.elem
-	}
+	s = s.strings()
 	if s.kind != text {
 		return errors.New("has an enum; only strings and slices of strings can")
 	}
 	s.enum = strings.Split(values, ",")
 	return nil
+}
+
+// setAlias reads other spellings of the values of an enumeration.
+func (b builder) setAlias(f *field, tag reflect.StructTag) error {
+	written, ok := tag.Lookup("alias")
+	if !ok {
+		return nil
+	}
+	s := f.shape.strings()
+	if s.enum == nil || b.dir == output || len(b.parents) != 1 {
+		return errors.New("has an alias; only what has an enum, in the input itself, can")
+	}
+	s.alias = map[string]string{}
+	for pair := range strings.SplitSeq(written, ",") {
+		alias, value, ok := strings.Cut(pair, "=")
+		if !ok || alias == "" || !slices.Contains(s.enum, value) {
+			return fmt.Errorf("has the alias %s; write it as other=value, with a value of its enum", quote(pair))
+		}
+		if slices.Contains(s.enum, alias) || s.alias[alias] != "" {
+			return fmt.Errorf("has the alias %s, which stands for something already", quote(alias))
+		}
+		s.alias[alias] = value
+	}
+	return nil
+}
+
+// strings returns the shape of the strings of a list of them, or s.
+func (s *shape) strings() *shape {
+	if s.kind == list {
+		return s.elem
+	}
+	return s
 }
 
 // bound reads the tag min or max. A json.Number has none: comparing it exactly

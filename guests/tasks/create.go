@@ -22,7 +22,7 @@ type createInput struct {
 	Description  string   `json:"description,omitempty" doc:"All that is needed to do it." max:"65536"`
 	Type         string   `json:"type,omitempty" doc:"task if left out." enum:"task,bug,feature,epic,chore"`
 	Priority     string   `json:"priority,omitempty" doc:"medium if left out." enum:"low,medium,high,urgent"`
-	Status       string   `json:"status,omitempty" doc:"todo if left out; backlog is not begun by anybody." max:"32"`
+	Status       string   `json:"status,omitempty" doc:"todo if left out; backlog is not begun by anybody." enum:"backlog,todo,in_progress,in_review,done,cancelled" alias:"review=in_review,inreview=in_review,inprogress=in_progress,canceled=cancelled"`
 	AssigneeSlug string   `json:"assignee_slug,omitempty" doc:"Who shall do it." max:"64"`
 	Assignee     string   `json:"assignee,omitempty" doc:"The same as assignee_slug." max:"64"`
 	ParentID     string   `json:"parent_id,omitempty" doc:"The task that this is a part of." max:"128"`

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
 // S1-047, S1-048, S1-055, C-11: a definition says what a tool does, what its parameters are, and
@@ -34,13 +36,46 @@ func TestS1_047_S1_048_S1_055_Definitions(t *testing.T) {
 	}
 }
 
+// C-01, S1-055: the schema has the statuses of the tracker and no other, and each of its other
+// spellings is resolved.
+func TestC_01_StatusesAreAnEnum(t *testing.T) {
+	var want []string
+	for _, s := range tracker.Statuses() {
+		want = append(want, string(s))
+	}
+	for _, name := range []string{"list_tasks", "create_task", "update_task"} {
+		d := definitionOf(t, name)
+		if got := d.InputSchema.Properties["status"].Enum; !slices.Equal(got, want) {
+			t.Errorf("%s: the enum is %q", name, got)
+		}
+		for alias, value := range d.Aliases["status"] {
+			if got, err := tracker.ParseStatus(alias); err != nil || string(got) != value {
+				t.Errorf("%s: %s stands for %s, the tracker reads %s, %v", name, alias, value, got, err)
+			}
+		}
+		for _, alias := range []string{"review", "inreview", "inprogress", "canceled"} {
+			if d.Aliases["status"][alias] == "" {
+				t.Errorf("%s: %s is not resolved", name, alias)
+			}
+		}
+	}
+	if list := definitionOf(t, "list_tasks"); !slices.Equal(list.InputSchema.Properties["statuses"].Items.Enum, want) || list.Aliases["statuses"]["review"] == "" {
+		t.Errorf("list_tasks is %+v", list)
+	}
+}
+
 type definition struct {
 	Name, Title, Description string
 	InputSchema              struct {
 		Type       string
 		Required   []string
-		Properties map[string]struct{ Description string }
+		Properties map[string]struct {
+			Description string
+			Enum        []string
+			Items       struct{ Enum []string }
+		}
 	}
+	Aliases map[string]map[string]string
 }
 
 func definitionOf(t *testing.T, name string) definition {

@@ -19,7 +19,7 @@ func TestS1_023_TasksOnABoard(t *testing.T) {
 	d.wants("list_tasks", `{"labels":["a","c"]}`, "Tasks found: 0")
 	d.wants("list_tasks", `{"ready":true}`, "Tasks found: 1\n- TE-1")
 	d.wants("list_tasks", `{"parent_id":"TE-1"}`, "Tasks found: 1\n- TE-2")
-	d.wants("list_tasks", `{"q":"SECOND","assignee":"none","type":"task","priority":"medium","status":"todo,review"}`, "Tasks found: 1\n- TE-2")
+	d.wants("list_tasks", `{"q":"SECOND","assignee":"none","type":"task","priority":"medium","statuses":["todo","review"]}`, "Tasks found: 1\n- TE-2")
 }
 
 // A list that goes on says how.
@@ -40,5 +40,6 @@ func TestListWithTwoNames(t *testing.T) {
 	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder")}
 	d.wants("list_tasks", `{"project_slug":"a","project_id":"b"}`, "❌ Error: project_id and project_slug")
 	d.wants("list_tasks", `{"assignee":"a","assignee_slug":"b"}`, "❌ Error: assignee and assignee_slug")
+	d.wants("list_tasks", `{"status":"todo","statuses":["done"]}`, "❌ Error: status and statuses are two names")
 	d.wants("list_tasks", `{"project_slug":"none"}`, "❌ Error: ")
 }

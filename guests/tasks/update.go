@@ -20,7 +20,7 @@ type updateInput struct {
 	Title        *string   `json:"title,omitempty" doc:"The new title." min:"1" max:"500"`
 	Description  *string   `json:"description,omitempty" doc:"The new description, whole." max:"65536"`
 	Type         *string   `json:"type,omitempty" doc:"What it is." enum:"task,bug,feature,epic,chore"`
-	Status       *string   `json:"status,omitempty" doc:"The new status." min:"1" max:"32"`
+	Status       *string   `json:"status,omitempty" doc:"The new status." enum:"backlog,todo,in_progress,in_review,done,cancelled" alias:"review=in_review,inreview=in_review,inprogress=in_progress,canceled=cancelled"`
 	Priority     *string   `json:"priority,omitempty" doc:"How urgent it is." enum:"low,medium,high,urgent"`
 	AssigneeSlug *string   `json:"assignee_slug,omitempty" doc:"Who shall do it; empty text for nobody." max:"64"`
 	Assignee     *string   `json:"assignee,omitempty" doc:"The same as assignee_slug." max:"64"`

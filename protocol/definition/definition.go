@@ -173,6 +173,19 @@ func (d *differ) tool(o, n tool.Spec) {
 	d.raw(n.Name, "inputSchema", orNull(o.InputSchema), orNull(n.InputSchema))
 	d.raw(n.Name, "outputSchema", o.OutputSchema, n.OutputSchema)
 	d.annotations(n.Name, o.Annotations, n.Annotations)
+	d.raw(n.Name, "aliases", spelt(o.Aliases), spelt(n.Aliases))
+}
+
+// spelt returns aliases as JSON, nil for none.
+func spelt(aliases map[string]map[string]string) []byte {
+	if len(aliases) == 0 {
+		return nil
+	}
+	raw, err := rawjson.Marshal(aliases)
+	if err != nil { // strings always marshal
+		return nil
+	}
+	return raw
 }
 
 // orNull is how a schema that is not there is hashed.

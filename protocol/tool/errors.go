@@ -1,6 +1,9 @@
 package tool
 
-import "errors"
+import (
+	"encoding/json"
+	"errors"
+)
 
 // What can go wrong with a call, for every layer and face. Faces map them to
 // their own codes in one ordered table each. The text of an error that wraps
@@ -41,6 +44,9 @@ type AskError struct {
 	// Question is what the person reads, in one line; empty is whether the tool may be
 	// called with these arguments.
 	Question string
+	// Arguments are those that the tool would be called with, other spellings resolved; nil
+	// is as they came.
+	Arguments json.RawMessage
 }
 
 func (e *AskError) Error() string {

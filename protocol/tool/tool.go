@@ -18,6 +18,10 @@ type Spec struct {
 	// OutputSchema, if present, describes [Result.Structured].
 	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations  *Annotations    `json:"annotations,omitempty"`
+	// Aliases are other spellings of the values of parameters: by parameter, each
+	// spelling with the value that it stands for. The host resolves them before it checks
+	// arguments; what is published has none.
+	Aliases map[string]map[string]string `json:"aliases,omitempty"`
 }
 
 // Annotations are hints about what a tool does to the world; nil fields are

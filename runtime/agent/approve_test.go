@@ -155,6 +155,24 @@ func TestQuestionsShowEverything(t *testing.T) {
 	}
 }
 
+// C-01: a person is shown the arguments that the tool will get, and those are what it gets.
+func TestQuestionsHaveResolvedArguments(t *testing.T) {
+	b := newBench(t, calls(`c1 rm {"path":"X"}`), text("ok"))
+	var got string
+	b.tools.have["rm"] = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		if !c.Approved {
+			return tool.Result{}, &tool.AskError{Tool: c.Name, Arguments: json.RawMessage(`{"path":"x"}`)}
+		}
+		got = string(c.Arguments)
+		return tool.Text("removed"), nil
+	}
+	events := b.run("r1", "hi", agent.Input{})
+	i := events[len(events)-1].(event.RunFinished).Outcome.Interrupts[0]
+	want(t, "question", i.Message, `Allow rm with {"path":"x"}?`)
+	b.run("r2", "", resumed(answered(i.ID, `{"approved":true}`)))
+	want(t, "arguments", got, `{"path":"x"}`)
+}
+
 // What is too long to be shown is cut, and says so; what the policy asks is shown as it
 // is, in one line.
 func TestQuestionsAreBounded(t *testing.T) {

@@ -219,6 +219,9 @@ func (c *call) took(res tool.Result, err error, most int) {
 		return
 	case errors.As(err, &ask):
 		c.asked = ask
+		if ask.Arguments != nil { // the person sees what the tool will get
+			c.args = ask.Arguments
+		}
 		return
 	}
 	text, known := prompt.ToolFailed(err)

@@ -100,6 +100,7 @@ func parseSpec(k Kind, raw json.RawMessage, n int, err *error) tool.Spec {
 	}
 	s.Title = f.text("title")
 	s.OutputSchema = f.get("outputSchema", "object")
+	s.Aliases = decoded[map[string]map[string]string](&f, "aliases", f.get("aliases", "object"))
 	if a := f.get("annotations", "object"); a != nil {
 		s.Annotations = parseAnnotations(a, f.where+": annotations", err)
 	}

@@ -73,6 +73,8 @@ func TestParseDescriptionErrors(t *testing.T) {
 			`tool 1 ("a"): annotations: readOnlyHint is a string, want a boolean`, "ok"},
 		{"output schema is a list", `{"tools":[{"name":"a","outputSchema":[],"inputSchema":{}}]}`, `tool 1 ("a"): outputSchema is an array, want an object`, "ok"},
 		{"requests are a list", `{"tools":[` + spec(1) + `],"requests":["http"]}`, `it: requests is an array, want an object`, "ok"},
+		{"aliases are a list", `{"tools":[{"name":"a","aliases":[],"inputSchema":{}}]}`, `tool 1 ("a"): aliases is an array, want an object`, "ok"},
+		{"an alias of a number", `{"tools":[{"name":"a","aliases":{"p":{"x":1}},"inputSchema":{}}]}`, `tool 1 ("a"): aliases: json: cannot unmarshal number`, "ok"},
 		{"version is a number", `{"tools":[` + spec(1) + `],"version":1}`, `it: version is a number, want a string`, "ok"},
 	}
 	for _, tt := range tests {

@@ -232,6 +232,9 @@ func bind(own tool.Spec) (*boundTool, error) {
 		return nil, err
 	}
 	t := &boundTool{own: own, public: public, warnings: warnings, input: schema.New(own.InputSchema)}
+	if t.aliases, err = portable.AliasesOf(own); err != nil {
+		return nil, err
+	}
 	if raw := rawOrNil(own.OutputSchema); raw != nil {
 		t.output = schema.New(raw)
 	}

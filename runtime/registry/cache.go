@@ -20,7 +20,7 @@ import (
 const (
 	// cacheFormat changes with the shape of a record, and whenever pre-check,
 	// dialects or the checks of descriptions come to other conclusions.
-	cacheFormat = 2
+	cacheFormat = 3
 	// cacheTTL is how long a record is kept that nobody asked for.
 	cacheTTL = 30 * 24 * time.Hour
 	// maxRecords is how many are kept, besides those of modules that are wanted.

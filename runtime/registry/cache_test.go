@@ -137,7 +137,7 @@ func resum(t *testing.T, raw []byte, change func(*recordBody)) []byte {
 		t.Fatal(err)
 	}
 	if format != cacheFormat { // write always stamps its own
-		return flip(out, `"format":2`, `"format":1`)
+		return flip(out, `"format":3`, `"format":2`)
 	}
 	return out
 }

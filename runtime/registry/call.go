@@ -20,8 +20,8 @@ import (
 //
 // A tool that c may not use does not exist for it: the error is that of an
 // unknown name, unless the policy tells ([tool.Decision].Told). Arguments must be a JSON object that fits the module's own
-// schema, and reach the guest byte for byte as they came; the error for others
-// says what to change. Where the policy wants a person to be asked ([tool.Decision].Ask),
+// schema, and reach the guest byte for byte as they came, unless the tool has another spelling
+// of one of them ([tool.Spec].Aliases); the error for others says what to change. Where the policy wants a person to be asked ([tool.Decision].Ask),
 // the error is a [tool.AskError] unless the call is approved: by then its arguments have
 // been checked, and nothing was started. A result with a declared shape has that shape, and has
 // its JSON as text too if the tool wrote no text.
@@ -43,7 +43,7 @@ func (r *Registry) Call(ctx context.Context, c tool.Caller, call tool.Call) (too
 		return tool.Result{}, err
 	}
 	if asks && !call.Approved {
-		return tool.Result{}, &tool.AskError{Tool: l.name}
+		return tool.Result{}, &tool.AskError{Tool: l.name, Arguments: args}
 	}
 	if err := r.confirm(ctx, l.mount); err != nil {
 		return r.failed(ctx, l.name, err)
@@ -133,6 +133,12 @@ func (r *Registry) arguments(l *listed, given json.RawMessage) (json.RawMessage,
 			return nil, invalid(err.Error())
 		}
 		return nil, invalid(fmt.Sprintf("found %s, allowed is an object", found))
+	}
+	args = b.aliases.Resolve(args)
+	if n := len(args); n > most {
+		err := invalid(fmt.Sprintf("%d bytes with other spellings resolved, at most %d (%s)", n, most, abi.LimitInput.Key()))
+		err.limit = abi.LimitInput
+		return nil, err
 	}
 	misfits, err := b.input.Check(args, &r.hot)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hutch-run/hutch/protocol/abi"
+	"github.com/hutch-run/hutch/protocol/portable"
 	"github.com/hutch-run/hutch/protocol/tool"
 	"github.com/hutch-run/hutch/runtime/dialect"
 	"github.com/hutch-run/hutch/runtime/schema"
@@ -416,7 +417,8 @@ type boundTool struct {
 	own, public tool.Spec // public without a prefix in a definition, with it in a mount
 	warnings    []string
 	input       *schema.Schema
-	output      *schema.Schema // nil: no claim about the structured result
+	aliases     *portable.Aliases // nil: none
+	output      *schema.Schema    // nil: no claim about the structured result
 }
 
 func rawOrNil(raw json.RawMessage) json.RawMessage {
