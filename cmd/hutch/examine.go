@@ -105,7 +105,7 @@ func (w *workbench) judged(ctx context.Context, p program, name string, body []b
 	if err != nil {
 		return registry.Module{}, nil, err
 	}
-	r, m, err := w.mount(ctx, name, body, registry.Options{Policy: told{book, w.cfg.flags()}})
+	r, m, err := w.mount(ctx, name, body, registry.Options{Policy: told{book, w.cfg.flags()}, Language: book.Language})
 	if err != nil {
 		return registry.Module{}, nil, err
 	}

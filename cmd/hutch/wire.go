@@ -115,7 +115,7 @@ func NewApp(cfg Config, p program, log *slog.Logger, owned bool) (_ *App, err er
 	door, client := a.newDoor(p.web)
 	a.client = client
 	a.modules, err = registry.New(registry.Options{
-		Workers: a.pool, Policy: told{a.book, cfg.decisionFlags(owned)}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix,
+		Workers: a.pool, Policy: told{a.book, cfg.decisionFlags(owned)}, Fetch: a.fetch, Grants: door, Redactor: a.vault.Redactor(), Pinned: a.pins.digest, Prefix: a.book.Prefix, Language: a.book.Language,
 		CacheDir: st.descriptions(), Build: cfg.verdicts(), Limits: cfg.Limits.Call, Logger: a.log,
 		QuarantineDir: st.quarantine(), Deaths: cfg.Limits.Deaths, DeathWindow: cfg.Limits.DeathWindow,
 	})

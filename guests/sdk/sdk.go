@@ -101,6 +101,11 @@ type Spec struct {
 	// back, what the limits are. 1 to 1,000 characters.
 	Description string
 
+	// Translations are the texts above, and those of the fields of the input, in other
+	// languages: by language such as ru, at most 16. A host shows those of the language that
+	// an operator set for the module, under lang.
+	Translations map[string]Translation
+
 	ReadOnly    bool // changes nothing anywhere
 	Additive    bool // only adds: overwrites and deletes nothing
 	Idempotent  bool // the same call twice does no more than once
@@ -137,6 +142,9 @@ func define(spec Spec, in, out reflect.Type, run func(*Call, any) (any, error)) 
 		return t
 	}
 	if t.in, t.err = inputShape(in); t.err != nil {
+		return t
+	}
+	if t.err = t.checkTranslations(); t.err != nil {
 		return t
 	}
 	t.out, t.err = outputShape(out)
@@ -184,6 +192,27 @@ func checkSpec(s Spec) error {
 	return nil
 }
 
+// checkTranslations holds translations to what a host takes.
+func (t Tool) checkTranslations() error {
+	if n := len(t.spec.Translations); n > 16 {
+		return fmt.Errorf("translations are in %d languages, at most 16", n)
+	}
+	for language, in := range t.spec.Translations {
+		if utf8.RuneCountInString(in.Title) > 200 || utf8.RuneCountInString(in.Description) > 1000 {
+			return fmt.Errorf("translation %s is too long: a title has at most 200 characters, a description 1000", quote(language))
+		}
+		for name, doc := range in.Parameters {
+			if !t.in.has(name) {
+				return fmt.Errorf("translation %s: unknown property %s; %s", quote(language), quote(name), t.in.known())
+			}
+			if utf8.RuneCountInString(doc) > 1000 {
+				return fmt.Errorf("translation %s: property %s has over 1000 characters", quote(language), quote(name))
+			}
+		}
+	}
+	return nil
+}
+
 func validName(name string) bool {
 	return len(name) <= 48 && validKey(name) && isLetter(name[0]) && !strings.Contains(name, ".")
 }
@@ -223,7 +252,7 @@ func (t Tool) describe(pure bool) (s tool.Spec, err error) {
 	if t.err != nil {
 		return s, fmt.Errorf("tool %s: %w", t.spec.Name, t.err)
 	}
-	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure), Aliases: t.aliases()}
+	s = tool.Spec{Name: t.spec.Name, Title: t.spec.Title, Description: t.spec.Description, Annotations: t.annotations(pure), Aliases: t.aliases(), Translations: t.spec.Translations}
 	if s.InputSchema, err = encode(t.in.schema("")); err == nil && t.out != nil && t.out.kind != list {
 		s.OutputSchema, err = encode(t.out.schema(""))
 	}

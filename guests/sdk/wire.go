@@ -10,6 +10,9 @@ type Result = tool.Result
 // resource_link, told apart by Type (MCP 2025-11-25, server/tools, tool result).
 type Content = tool.Content
 
+// Translation is what a tool says about itself in another language: see [Spec].
+type Translation = tool.Translation
+
 // Progress is how far a call has come. Total is zero if unknown.
 type Progress = tool.Progress
 

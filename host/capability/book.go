@@ -225,6 +225,13 @@ func (b *Book) Prefix(m tool.Module) string {
 	return e.Prefix
 }
 
+// Language returns the language that a module's configuration has under lang, in small
+// letters; empty if it has none.
+func (b *Book) Language(m tool.Module) string {
+	e, _ := b.entry(b.page().policy, m)
+	return strings.ToLower(e.Config["lang"])
+}
+
 func (e Entry) forAgent(c tool.Caller) *verdict {
 	if e.Agents == nil || c == (tool.Caller{}) || slices.Contains(e.Agents, c.Agent) {
 		return nil

@@ -172,7 +172,7 @@ func TestTheZeroBookGrantsNothing(t *testing.T) {
 
 func TestDevelopmentIgnoresDigestsAndGivesNoSecrets(t *testing.T) {
 	text := "version: 1\nmodules:\n  x.wasm:\n    digest: sha256:" + digestB + "\n    grant: {http: [{host: a.test}], secrets: [{name: k, header: A, host: a.test}]}\n" +
-		"    config: {key: secret://k, base: b}\n"
+		"    config: {key: secret://k, base: b, lang: RU}\n"
 	m := asking()
 	m.Requests["secrets"] = json.RawMessage(`[{"name":"k","header":"A","host":"a.test"}]`)
 	dev := NewBook(Options{Policy: mustParse(t, text), Dev: true})
@@ -186,7 +186,10 @@ func TestDevelopmentIgnoresDigestsAndGivesNoSecrets(t *testing.T) {
 	if s := e.Secrets(); s != nil {
 		t.Errorf("secrets: %v", s)
 	}
-	if c := e.Config(); len(c) != 1 || c["base"] != "b" {
+	if l := dev.Language(m); l != "ru" {
+		t.Errorf("language: %q", l)
+	}
+	if c := e.Config(); len(c) != 2 || c["base"] != "b" {
 		t.Errorf("config: %v", c)
 	}
 	if d := NewBook(Options{Policy: mustParse(t, text)}).Decide(local, m, tool.Spec{Name: "t"}); d.Status != tool.Held {

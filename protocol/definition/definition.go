@@ -173,15 +173,16 @@ func (d *differ) tool(o, n tool.Spec) {
 	d.raw(n.Name, "inputSchema", orNull(o.InputSchema), orNull(n.InputSchema))
 	d.raw(n.Name, "outputSchema", o.OutputSchema, n.OutputSchema)
 	d.annotations(n.Name, o.Annotations, n.Annotations)
-	d.raw(n.Name, "aliases", spelt(o.Aliases), spelt(n.Aliases))
+	d.raw(n.Name, "aliases", encoded(o.Aliases), encoded(n.Aliases))
+	d.raw(n.Name, "translations", encoded(o.Translations), encoded(n.Translations))
 }
 
-// spelt returns aliases as JSON, nil for none.
-func spelt(aliases map[string]map[string]string) []byte {
-	if len(aliases) == 0 {
+// encoded returns texts as JSON, nil for none.
+func encoded[T any](texts map[string]T) []byte {
+	if len(texts) == 0 {
 		return nil
 	}
-	raw, err := rawjson.Marshal(aliases)
+	raw, err := rawjson.Marshal(texts)
 	if err != nil { // strings always marshal
 		return nil
 	}

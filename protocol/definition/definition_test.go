@@ -42,6 +42,7 @@ func TestF08_DiffNamesEveryChange(t *testing.T) {
 		{"no annotations", `,"annotations":{"readOnlyHint":true}`, ``, []string{
 			`a: annotations: removed (some)`, `a: annotations.readOnlyHint: removed true`}},
 		{"another spelling", `"name":"a",`, `"name":"a","aliases":{"n":{"x":"y"}},`, []string{`a: aliases: added {"n":{"x":"y"}}`}},
+		{"translation", `"name":"a",`, `"name":"a","translations":{"ru":{"title":"Я"}},`, []string{`a: translations: added {"ru":{"title":"Я"}}`}},
 		{"request", `api.example.org`, `evil.example.org`, []string{`requests.http[0].host: "api.example.org" -> "evil.example.org"`}},
 		{"another kind", `"requests":{`, `"requests":{"kv":{},`, []string{`requests.kv: added {}`}},
 		{"tool renamed", `"name":"a"`, `"name":"c"`, []string{`a: removed`, `c: added`,

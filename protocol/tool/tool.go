@@ -22,6 +22,18 @@ type Spec struct {
 	// spelling with the value that it stands for. The host resolves them before it checks
 	// arguments; what is published has none.
 	Aliases map[string]map[string]string `json:"aliases,omitempty"`
+	// Translations are its texts in other languages, by language such as ru. The host
+	// publishes those of the language that an operator set; what is published has none.
+	Translations map[string]Translation `json:"translations,omitempty"`
+}
+
+// Translation is all of a tool's definition that has a language. What is empty is as the
+// definition says.
+type Translation struct {
+	Title       string `json:"title,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Parameters has the descriptions of properties of the input schema.
+	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // Annotations are hints about what a tool does to the world; nil fields are

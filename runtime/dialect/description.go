@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hutch-run/hutch/protocol/abi"
@@ -82,7 +83,11 @@ func (f *fields) onlyKnows(names ...string) {
 		}
 	}
 	if len(unknown) > 0 {
-		f.fail("unknown field %q", shown(slices.Min(unknown)))
+		where := ""
+		if f.where != "it" {
+			where = f.where + ": "
+		}
+		f.fail("%sunknown field %q", where, shown(slices.Min(unknown)))
 	}
 }
 
@@ -101,10 +106,30 @@ func parseSpec(k Kind, raw json.RawMessage, n int, err *error) tool.Spec {
 	s.Title = f.text("title")
 	s.OutputSchema = f.get("outputSchema", "object")
 	s.Aliases = decoded[map[string]map[string]string](&f, "aliases", f.get("aliases", "object"))
+	s.Translations = parseTranslations(f.get("translations", "object"), f.where+": translations", err)
 	if a := f.get("annotations", "object"); a != nil {
 		s.Annotations = parseAnnotations(a, f.where+": annotations", err)
 	}
 	return s
+}
+
+// parseTranslations knows what a translation may have, so that a module that wants to say
+// more learns that it is not read.
+func parseTranslations(raw json.RawMessage, where string, err *error) map[string]tool.Translation {
+	if raw == nil {
+		return nil
+	}
+	all := map[string]tool.Translation{}
+	f := objectFields(raw, where, false, err)
+	for _, language := range slices.Sorted(maps.Keys(f.members)) {
+		of := objectFields(f.members[language], where+": "+shown(language), false, err)
+		of.onlyKnows("title", "description", "parameters")
+		all[language] = tool.Translation{
+			Title: of.text("title"), Description: of.text("description"),
+			Parameters: decoded[map[string]string](&of, "parameters", of.get("parameters", "object")),
+		}
+	}
+	return all
 }
 
 func parseAnnotations(raw json.RawMessage, where string, err *error) *tool.Annotations {

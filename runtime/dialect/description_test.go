@@ -75,6 +75,11 @@ func TestParseDescriptionErrors(t *testing.T) {
 		{"requests are a list", `{"tools":[` + spec(1) + `],"requests":["http"]}`, `it: requests is an array, want an object`, "ok"},
 		{"aliases are a list", `{"tools":[{"name":"a","aliases":[],"inputSchema":{}}]}`, `tool 1 ("a"): aliases is an array, want an object`, "ok"},
 		{"an alias of a number", `{"tools":[{"name":"a","aliases":{"p":{"x":1}},"inputSchema":{}}]}`, `tool 1 ("a"): aliases: json: cannot unmarshal number`, "ok"},
+		{"translations are a list", `{"tools":[{"name":"a","translations":[],"inputSchema":{}}]}`, `tool 1 ("a"): translations is an array, want an object`, "ok"},
+		{"a translation is a text", `{"tools":[{"name":"a","translations":{"ru":"A"},"inputSchema":{}}]}`, `tool 1 ("a"): translations: ru is a string, want an object`, "ok"},
+		{"a translated name", `{"tools":[{"name":"a","translations":{"ru":{"name":"b"}},"inputSchema":{}}]}`, `tool 1 ("a"): translations: ru: unknown field "name"`, "ok"},
+		{"a translated parameter is a number", `{"tools":[{"name":"a","translations":{"ru":{"parameters":{"p":1}}},"inputSchema":{}}]}`,
+			`tool 1 ("a"): translations: ru: parameters: json: cannot unmarshal number`, "ok"},
 		{"version is a number", `{"tools":[` + spec(1) + `],"version":1}`, `it: version is a number, want a string`, "ok"},
 	}
 	for _, tt := range tests {

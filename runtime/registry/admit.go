@@ -214,7 +214,7 @@ func (d *definition) define(kind dialect.Kind, said []byte) error {
 			return err
 		}
 		if len(d.requests) == 0 {
-			t.public.Annotations = t.public.Annotations.Pure()
+			t.purify()
 		}
 		if other, taken := names[t.public.Name]; taken {
 			return fmt.Errorf("tools %q and %q would both be listed as %q", other, own.Name, t.public.Name)
@@ -235,10 +235,41 @@ func bind(own tool.Spec) (*boundTool, error) {
 	if t.aliases, err = portable.AliasesOf(own); err != nil {
 		return nil, err
 	}
+	if err := t.translate(); err != nil {
+		return nil, err
+	}
 	if raw := rawOrNil(own.OutputSchema); raw != nil {
 		t.output = schema.New(raw)
 	}
 	return t, nil
+}
+
+// translate makes the tool presentable in each of its languages.
+func (t *boundTool) translate() error {
+	all, err := portable.Translated(t.own)
+	if err != nil {
+		return err
+	}
+	for language, spec := range all {
+		public, _, err := portable.Spec(spec) // warned of already
+		if err != nil {
+			return err
+		}
+		if t.translated == nil {
+			t.translated = map[string]tool.Spec{}
+		}
+		t.translated[language] = public
+	}
+	return nil
+}
+
+// purify says in all languages that the tool can reach nothing.
+func (t *boundTool) purify() {
+	t.public.Annotations = t.public.Annotations.Pure()
+	for language, public := range t.translated {
+		public.Annotations = public.Annotations.Pure()
+		t.translated[language] = public
+	}
 }
 
 // compile finds out whether the schemas compile. The outcome is thrown away:

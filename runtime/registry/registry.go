@@ -64,6 +64,10 @@ type Options struct {
 	// Prefix returns what stands before the names of a module's tools: a few letters,
 	// or nothing. It must answer quickly and from any goroutine. Default: nothing.
 	Prefix func(tool.Module) string
+	// Language returns the language in which a module's tools are described, such as ru;
+	// empty is what their definitions are written in. It must answer quickly and from any
+	// goroutine. Default: empty.
+	Language func(tool.Module) string
 	// Redactor takes secrets out of what tools answer and report. Default: nothing
 	// is taken out.
 	Redactor Redactor
@@ -126,6 +130,9 @@ func New(o Options) (*Registry, error) {
 	}
 	if o.Prefix == nil {
 		o.Prefix = func(tool.Module) string { return "" }
+	}
+	if o.Language == nil {
+		o.Language = func(tool.Module) string { return "" }
 	}
 	if o.Redactor == nil {
 		o.Redactor = noRedactor{}
@@ -414,7 +421,8 @@ type definition struct {
 
 // A boundTool is one tool of a definition.
 type boundTool struct {
-	own, public tool.Spec // public without a prefix in a definition, with it in a mount
+	own, public tool.Spec            // public without a prefix in a definition, with it in a mount
+	translated  map[string]tool.Spec // public in other languages
 	warnings    []string
 	input       *schema.Schema
 	aliases     *portable.Aliases // nil: none

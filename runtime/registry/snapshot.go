@@ -145,9 +145,26 @@ func (b *builder) mount(c tool.Candidate, def *definition) *mount {
 		Requests: def.requests, Definitions: def.hash, Version: def.exported.Version,
 	}}
 	m.module.Prefix = b.o.Prefix(m.module)
-	m.tools = prefixed(m.module.Prefix, def.tools)
+	m.tools = prefixed(m.module.Prefix, spoken(b.o.Language(m.module), def.tools))
 	m.limits = b.o.Grants.Limits(m.module).Or(b.o.Limits)
 	return m
+}
+
+// spoken returns tools as they are described in a language; those without a translation
+// stay as they are.
+func spoken(language string, tools []*boundTool) []*boundTool {
+	if language == "" {
+		return tools
+	}
+	described := make([]*boundTool, len(tools))
+	for i, t := range tools {
+		n := *t
+		if public, ok := t.translated[language]; ok {
+			n.public = public
+		}
+		described[i] = &n
+	}
+	return described
 }
 
 // prefixed returns tools under the names that they have with a prefix.
