@@ -264,7 +264,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 		code       abi.Code
 	}{
 		{200, `"` + strings.Repeat("x", 62) + `"`, strings.Repeat("x", 62), abi.OK}, {200, `"` + strings.Repeat("x", 63) + `"`, "more than 64 bytes", abi.Limit},
-		{401, `{}`, unavailable, abi.Unavailable}, {307, `{}`, unavailable, abi.Unavailable}, {200, `"token-of-coder"`, unavailable, abi.Unavailable},
+		{401, `{}`, "tracker_unavailable: the tracker does not take the token", abi.Unavailable}, {307, `{}`, unavailable, abi.Unavailable}, {200, `"token-of-coder"`, unavailable, abi.Unavailable},
 		{502, `<html>`, `{"status":502,"body":null}`, abi.OK}, {404, `{"error":{}}`, `{"status":404,"body":{"error":{}}}`, abi.OK},
 	} {
 		s.answer = func(w http.ResponseWriter, _ *http.Request) {
