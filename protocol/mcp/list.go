@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
@@ -261,23 +262,27 @@ func (s *Server) sync() {
 	}
 	s.list.told = now
 	s.list.keep(specs)
-	s.warnMany(len(now))
+	s.tellMany(len(now))
 }
 
-// manyTools are numbers of tools beyond which hosts drop some: the strictest
-// ones, then nearly all.
-var manyTools = []int{40, 128}
+// Numbers of tools beyond which hosts drop some: the strictest one, then nearly all.
+const (
+	manyForSome = 40
+	manyForAll  = 128
+)
 
-// warnMany warns once when a number is passed.
-func (s *Server) warnMany(n int) {
-	passed := 0
-	for _, many := range manyTools {
-		if n > many {
-			passed = many
-		}
+// tellMany tells once when a number is passed. What comes with hutch is more than the first
+// of them, so that one is no warning.
+func (s *Server) tellMany(n int) {
+	passed, level := 0, slog.LevelInfo
+	switch {
+	case n > manyForAll:
+		passed, level = manyForAll, slog.LevelWarn
+	case n > manyForSome:
+		passed = manyForSome
 	}
 	if passed > s.list.many {
-		s.o.Logger.Warn("mcp: some hosts show no more tools than that and drop the rest", "tools", n, "shown", passed)
+		s.o.Logger.Log(context.Background(), level, "mcp: some hosts show no more tools than that and drop the rest", "tools", n, "shown", passed)
 	}
 	s.list.many = passed
 }
