@@ -42,8 +42,8 @@ func (a *App) listen(ctx context.Context) (net.Listener, error) {
 // withoutTokens refuses to listen where others reach us, as the setting key says.
 func (cfg Config) withoutTokens(key, resolved string) error {
 	place := cmp.Or(cfg.given[key].place(key), key)
-	return usagef("%s: %s%s: not loopback, and without tokens anyone who reaches it could call every tool", place, quoted(cfg.reachedBy(key)), resolved).
-		withHint("make the first token with \"hutch tokens create NAME%s\", or listen on 127.0.0.1 alone", cfg.stateFlag())
+	return usagef("%s: %s%s: not loopback, and without tokens anyone who reaches it could do everything", place, quoted(cfg.reachedBy(key)), resolved).
+		withHint("make the first token with \"hutch tokens create NAME%[1]s\", or for a member of the tracker with \"hutch tracker token create SLUG%[1]s\", or listen on 127.0.0.1 alone", cfg.stateFlag())
 }
 
 // exposed returns the setting that says that others than this machine reach us, empty if
