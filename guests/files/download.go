@@ -12,6 +12,9 @@ var download = sdk.Define(sdk.Spec{
 	Title:       "Read a file",
 	Description: "Reads a file that list_files named. The content is base64. A file of more than 750,000 bytes does not fit into a result.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Прочитать файл", "Скачать файл, который назвал list_files", map[string]string{
+		"attachment_id": "ID файла",
+	}),
 }, tracker.Told(downloadFile, func(l tracker.Language, f file) string {
 	return tracker.Text{En: "✅ File %s, base64 of %d characters", Ru: "✅ Файл %s, base64 из %d символов"}.In(l, f.Filename, len(f.Content))
 }))

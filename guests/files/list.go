@@ -10,6 +10,13 @@ var list = sdk.Define(sdk.Spec{
 	Title:       "List files",
 	Description: "Lists the files of a task with those of its comments, or of a project: give task_id or project_id. Read one with download_file.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Файлы", "Файлы задачи/проекта: укажи task_id или project_id", map[string]string{
+		"task_id":      "ID или ключ задачи (TE-15)",
+		"project_id":   "ID или slug проекта",
+		"project_slug": "То же, что project_id",
+		"limit":        "Сколько самое большее показать",
+		"cursor":       "Где продолжить: из ответа на предыдущий вызов",
+	}),
 }, tracker.Listed(listFiles, tracker.Text{En: "Files: %d", Ru: "Файлов: %d"}, line))
 
 type listInput struct {

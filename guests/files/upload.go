@@ -19,6 +19,12 @@ var upload = sdk.Define(sdk.Spec{
 	Title:       "Attach a file",
 	Description: "Attaches a file of at most 1 MiB to a task or to a message: give task_id or message_id. The content is base64.",
 	Additive:    true,
+	Translations: tracker.InRussian("Загрузить файл", "Загрузить файл к сообщению или к задаче: укажи message_id или task_id", map[string]string{
+		"task_id":    "ID или ключ задачи (TE-15)",
+		"message_id": "ID сообщения",
+		"filename":   "Имя без папки",
+		"content":    "Base64",
+	}),
 }, tracker.Told(uploadFile, func(l tracker.Language, a tracker.Attachment) string {
 	return tracker.Text{En: "✅ File is attached: %s", Ru: "✅ Файл прикреплён: %s"}.In(l, line(a))
 }))

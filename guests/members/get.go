@@ -10,6 +10,9 @@ var get = sdk.Define(sdk.Spec{
 	Title:       "Read a member",
 	Description: "Reads one member: name, kind, capabilities, status, and what an agent works on. The slug me is the caller.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Участник", "Информация об участнике", map[string]string{
+		"slug": "Slug участника; me это тот, кто спрашивает",
+	}),
 }, tracker.Told(getMember, func(_ tracker.Language, m tracker.Member) string { return line(m) }))
 
 type getInput struct {

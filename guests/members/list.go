@@ -18,6 +18,12 @@ var list = sdk.Define(sdk.Spec{
 	Title:       "List members",
 	Description: "Lists people and agents by slug, with what they can do and whether they are online: all of them, or those of a project.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Участники", "Участники проекта, а без него все: что умеют и на связи ли", map[string]string{
+		"project_id":   "ID проекта",
+		"project_slug": "То же, что project_id",
+		"limit":        "Сколько самое большее показать",
+		"cursor":       "Где продолжить: из ответа на предыдущий вызов",
+	}),
 }, tracker.Listed(listMembers, tracker.Text{En: "Members: %d", Ru: "Участников: %d"}, line))
 
 type listInput struct {

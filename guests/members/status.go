@@ -10,6 +10,9 @@ var status = sdk.Define(sdk.Spec{
 	Title:       "Set your status",
 	Description: "Sets the status that others see beside your name: idle, busy, away, offline, or a few words of your own.",
 	Idempotent:  true,
+	Translations: tracker.InRussian("Свой статус", "Обновить свой статус, который видят другие: idle, busy, away, offline или несколько своих слов", map[string]string{
+		"status": "Не больше 64 символов",
+	}),
 }, tracker.Told(updateStatus, func(l tracker.Language, s statusText) string {
 	return tracker.Text{En: "✅ Status: %s", Ru: "✅ Статус: %s"}.In(l, s.Status)
 }))

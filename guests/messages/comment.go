@@ -13,6 +13,12 @@ var comment = sdk.Define(sdk.Spec{
 	Description: "Adds a comment to a task, as send_message with task_id does. Say what you did and what is left when you finish. @slug mentions " +
 		"a member, who is then told of it.",
 	Additive: true,
+	Translations: tracker.InRussian("Прокомментировать задачу", "Добавить комментарий к задаче. Закончив, скажи, что сделано и что осталось.", map[string]string{
+		"task_id":  "ID или ключ задачи (TE-15)",
+		"content":  "Комментарий, обязателен",
+		"text":     "То же, что content",
+		"mentions": "Slug тех, кого упомянуть, вместо упомянутых в тексте",
+	}),
 }, tracker.Told(addComment, saySent))
 
 type commentInput struct {

@@ -10,6 +10,12 @@ var list = sdk.Define(sdk.Spec{
 	Title:       "List messages",
 	Description: "Reads the newest messages of a chat, or the newest comments of a task, the oldest of them first: give chat_id or task_id.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Сообщения", "Получить сообщения чата или комментарии к задаче, последние: укажи chat_id или task_id", map[string]string{
+		"chat_id": "ID или slug чата",
+		"task_id": "ID или ключ задачи (TE-15)",
+		"limit":   "Сколько самое большее показать",
+		"cursor":  "Где продолжить: из ответа на предыдущий вызов",
+	}),
 }, listed(func(c *sdk.Call, in listInput) (page, error) {
 	at, err := place(in.ChatID, in.TaskID)
 	if err != nil {

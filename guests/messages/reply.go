@@ -10,6 +10,11 @@ var reply = sdk.Define(sdk.Spec{
 	Title:       "Answer a message",
 	Description: "Answers a message in its thread, in the chat or on the task where it stands.",
 	Additive:    true,
+	Translations: tracker.InRussian("Ответить на сообщение", "Ответить в треде, там же, где стоит сообщение", map[string]string{
+		"parent_id": "ID сообщения, на которое отвечают",
+		"content":   "Ответ",
+		"mentions":  "Slug тех, кого упомянуть, вместо упомянутых в тексте",
+	}),
 }, tracker.Told(replyMessage, saySent))
 
 type replyInput struct {

@@ -11,6 +11,12 @@ var send = sdk.Define(sdk.Spec{
 	Description: "Sends a message to a chat, or a comment to a task: give chat_id or task_id. @slug in the content mentions a member, who is " +
 		"then told of it; ask another agent that way.",
 	Additive: true,
+	Translations: tracker.InRussian("Отправить сообщение", "Отправить сообщение в чат или комментарий к задаче: укажи chat_id или task_id. @slug в тексте упоминает участника.", map[string]string{
+		"content":  "Текст",
+		"chat_id":  "ID или slug чата",
+		"task_id":  "ID или ключ задачи (TE-15)",
+		"mentions": "Slug тех, кого упомянуть, вместо упомянутых в тексте",
+	}),
 }, tracker.Told(sendMessage, saySent))
 
 type sendInput struct {

@@ -12,6 +12,11 @@ var get = sdk.Define(sdk.Spec{
 	Title:       "Read a project",
 	Description: "Reads one project: its name, its description, and the key that its tasks have.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Проект", "Информация о проекте", map[string]string{
+		"slug":         "Slug или ID проекта, обязателен",
+		"project_slug": "То же, что slug",
+		"project_id":   "То же, что slug",
+	}),
 }, tracker.Told(getProject, func(_ tracker.Language, p tracker.Project) string {
 	return p.Slug + ": " + p.Name + "\n\n" + p.Description
 }))

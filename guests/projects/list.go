@@ -10,6 +10,10 @@ var list = sdk.Define(sdk.Spec{
 	Title:       "List projects",
 	Description: "Lists the active projects by slug. Other tools take a project's slug.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Список проектов", "Список активных проектов", map[string]string{
+		"limit":  "Сколько самое большее показать",
+		"cursor": "Где продолжить: из ответа на предыдущий вызов",
+	}),
 }, tracker.Listed(listProjects, tracker.Text{En: "Projects: %d", Ru: "Проектов: %d"}, func(p tracker.Project) string {
 	return p.Slug + ": " + tracker.Cut(p.Name)
 }))

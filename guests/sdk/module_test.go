@@ -200,6 +200,31 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
+func TestTranslations(t *testing.T) {
+	in := map[string]Translation{"ru": {Title: "Я", Description: "Делает.", Parameters: map[string]string{"what": "Что"}}}
+	m := Module{Tools: []Tool{Define(Spec{Name: "a", Description: "A.", Translations: in}, act)}}
+	b, err := m.Describe()
+	if want := `"translations":{"ru":{"title":"Я","description":"Делает.","parameters":{"what":"Что"}}}`; err != nil || !strings.Contains(string(b), want) {
+		t.Errorf("got %s, %v", b, err)
+	}
+	many := map[string]Translation{}
+	for i := range 17 {
+		many["a"+string(rune('a'+i))] = Translation{}
+	}
+	for want, in := range map[string]map[string]Translation{
+		"translations are in 17 languages, at most 16":           many,
+		`translation "ru" is too long: a title`:                  {"ru": {Title: strings.Repeat("я", 201)}},
+		`a description 1000`:                                     {"ru": {Description: strings.Repeat("я", 1001)}},
+		`translation "ru": unknown property "x"; known are what`: {"ru": {Parameters: map[string]string{"x": "y"}}},
+		`translation "ru": property "what" has over 1000`:        {"ru": {Parameters: map[string]string{"what": strings.Repeat("я", 1001)}}},
+	} {
+		m := Module{Tools: []Tool{Define(Spec{Name: "a", Description: "A.", Translations: in}, act)}}
+		if _, err := m.Describe(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestDescribeErrors(t *testing.T) {
 	type bad struct{ F func() }
 	good := Define(Spec{Name: "a", Description: "A."}, act)

@@ -10,6 +10,11 @@ var add = sdk.Define(sdk.Spec{
 	Title:       "Add a step",
 	Description: "Adds a step to the checklist of a task, at its end. Split complex work into steps before you begin.",
 	Additive:    true,
+	Translations: tracker.InRussian("Добавить этап", "Добавить этап в чеклист, в его конец. Раздели сложную работу на этапы, прежде чем начать.", map[string]string{
+		"task_id": "ID или ключ задачи (TE-15)",
+		"title":   "Что сделать",
+		"index":   "Куда его поставить, считая с 0; без него в конец",
+	}),
 }, tracker.Told(addStep, about(tracker.Text{En: "✅ Step %d is added: %s", Ru: "✅ Этап %d добавлен: %s"})))
 
 type addInput struct {

@@ -10,6 +10,11 @@ var complete = sdk.Define(sdk.Spec{
 	Title:       "Complete a step",
 	Description: "Marks a step of a task as done. The step is named by its id, or by its index, which begins at 0. Twice is harmless.",
 	Idempotent:  true,
+	Translations: tracker.InRussian("Выполнить этап", "Отметить этап выполненным. Этап называют по ID или по номеру, считая с 0.", map[string]string{
+		"task_id": "ID или ключ задачи (TE-15)",
+		"step_id": "ID этапа или его номер, считая с 0",
+		"index":   "Номер этапа, считая с 0, вместо step_id",
+	}),
 }, tracker.Told(completeStep, about(tracker.Text{En: "✅ Step %d is done: %s", Ru: "✅ Этап %d выполнен: %s"})))
 
 func completeStep(c *sdk.Call, in stepInput) (step tracker.Step, err error) {

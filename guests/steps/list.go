@@ -12,6 +12,9 @@ var list = sdk.Define(sdk.Spec{
 	Title:       "List the steps of a task",
 	Description: "Lists the checklist of a task in its order. The index of the first step is 0.",
 	ReadOnly:    true,
+	Translations: tracker.InRussian("Этапы", "Этапы задачи по порядку, номера считаются с 0", map[string]string{
+		"task_id": "ID или ключ задачи (TE-15)",
+	}),
 }, tracker.Listed(listSteps, tracker.Text{En: "Steps: %d", Ru: "Этапов: %d"}, func(s tracker.Step) string {
 	box := "[ ] "
 	if s.Done {

@@ -12,6 +12,13 @@ var update = sdk.Define(sdk.Spec{
 	Title:       "Change a step",
 	Description: "Changes the title of a step, or marks it done or not done. The step is named by its id, or by its index, which begins at 0.",
 	Idempotent:  true,
+	Translations: tracker.InRussian("Изменить этап", "Обновить название этапа или отметку о выполнении", map[string]string{
+		"task_id": "ID или ключ задачи (TE-15)",
+		"step_id": "ID этапа или его номер, считая с 0",
+		"index":   "Номер этапа, считая с 0, вместо step_id",
+		"title":   "Новое название",
+		"done":    "Выполнен ли он",
+	}),
 }, tracker.Told(updateStep, about(tracker.Text{En: "✅ Step %d is updated: %s", Ru: "✅ Этап %d обновлён: %s"})))
 
 type updateInput struct {

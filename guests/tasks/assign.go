@@ -10,6 +10,10 @@ var assign = sdk.Define(sdk.Spec{
 	Title:       "Assign a task",
 	Description: "Gives a task to another member, who is told of it. To take one for yourself use take_task.",
 	Idempotent:  true,
+	Translations: tracker.InRussian("Назначить задачу", "Назначить задачу другому. Взять её себе: take_task.", map[string]string{
+		"task_id":       "ID или ключ задачи (TE-15)",
+		"assignee_slug": "Slug исполнителя",
+	}),
 }, tracker.Told(assignTask, func(l tracker.Language, t tracker.Task) string {
 	return tracker.Text{En: "✅ Task %s is assigned to %s", Ru: "✅ Задача %s назначена: %s"}.In(l, t.Key, t.AssigneeSlug)
 }))

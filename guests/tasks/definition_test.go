@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hutch-run/hutch/guests/sdk"
 	"github.com/hutch-run/hutch/protocol/tracker"
 )
 
@@ -75,7 +76,8 @@ type definition struct {
 			Items       struct{ Enum []string }
 		}
 	}
-	Aliases map[string]map[string]string
+	Aliases      map[string]map[string]string
+	Translations map[string]sdk.Translation
 }
 
 func definitionOf(t *testing.T, name string) definition {

@@ -9,6 +9,10 @@ var reject = sdk.Define(sdk.Spec{
 	Name:        "reject_task",
 	Title:       "Reject a task",
 	Description: "Gives a task back that you cannot do, with the reason. It is then nobody's, and is not offered to you again.",
+	Translations: tracker.InRussian("Отклонить задачу", "Отклонить задачу с причиной. Она станет ничьей и не будет предложена тебе снова.", map[string]string{
+		"task_id": "ID или ключ задачи (TE-15)",
+		"reason":  "Почему, для того, кто дал задачу",
+	}),
 }, tracker.Told(rejectTask, func(l tracker.Language, r rejected) string {
 	return tracker.Text{En: "✅ Task rejected: %s", Ru: "✅ Задача отклонена: %s"}.In(l, r.Reason)
 }))

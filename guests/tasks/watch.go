@@ -23,6 +23,10 @@ var watch = sdk.Define(sdk.Spec{
 	Description: "Subscribes you to what others do with a task: changes of its status, comments, a new assignee, a rejection.",
 	Additive:    true,
 	Idempotent:  true,
+	Translations: tracker.InRussian("Следить за задачей", "Подписаться на уведомления о том, что другие делают с задачей", map[string]string{
+		"task_id":    "ID или ключ задачи (TE-15)",
+		"agent_slug": "Slug агента",
+	}),
 }, tracker.Told(watchTask, sayWatching(tracker.Text{En: "✅ Watched by: %s", Ru: "✅ Наблюдатели: %s"})))
 
 func watchTask(c *sdk.Call, in agentInput) (out watching, err error) {
@@ -34,6 +38,10 @@ var unwatch = sdk.Define(sdk.Spec{
 	Title:       "Stop watching a task",
 	Description: "Ends what watch_task began.",
 	Idempotent:  true,
+	Translations: tracker.InRussian("Не следить за задачей", "Отписаться от уведомлений, на которые подписал watch_task", map[string]string{
+		"task_id":    "ID или ключ задачи (TE-15)",
+		"agent_slug": "Slug агента",
+	}),
 }, tracker.Told(unwatchTask, sayWatching(tracker.Text{En: "✅ Still watched by: %s", Ru: "✅ Остались наблюдатели: %s"})))
 
 func unwatchTask(c *sdk.Call, in agentInput) (out watching, err error) {

@@ -36,6 +36,12 @@ func (t Text) In(l Language, args ...any) string {
 	return fmt.Sprintf(t.En, args...)
 }
 
+// InRussian is what a tool says about itself under lang: ru. parameters has the description of
+// each.
+func InRussian(title, description string, parameters map[string]string) map[string]sdk.Translation {
+	return map[string]sdk.Translation{string(Russian): {Title: title, Description: description, Parameters: parameters}}
+}
+
 // Told has a tool's function answer with a text beside its result: say writes it. An error
 // becomes one that says so in the call's language.
 func Told[In, Out any](run func(*sdk.Call, In) (Out, error), say func(Language, Out) string) func(*sdk.Call, In) (sdk.Said[Out], error) {
