@@ -210,6 +210,25 @@ func TestE0_17_TasksOfABoardAreFound(t *testing.T) {
 	})
 }
 
+// What an agent assigns to itself in a turn is told to nobody, and is worked on after it.
+func TestE0_12_WhatATurnGivesTheAgentItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		part := ""
+		m := newTeam(t, nil, func(m *team, t router.Turn) error {
+			if part == "" {
+				sub, err := m.seat.CreateTask(m.Context(), tracker.CreateTask{Project: "test", Title: "a part", ParentID: t.Task.ID, AssigneeSlug: me})
+				m.must(err)
+				part = sub.ID
+			}
+			return reviews(m, t)
+		})
+		whole := m.make(tracker.CreateTask{Title: "whole", AssigneeSlug: me})
+		m.deliver()
+		synctest.Wait()
+		m.want("runs", m.ran(), whole.ID, part)
+	})
+}
+
 // breaksAfterTake is a tracker that does something when a task was taken.
 type breaksAfterTake struct {
 	router.Tracker

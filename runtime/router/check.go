@@ -25,8 +25,9 @@ const (
 	listMost = 10_000
 )
 
-// A wish is that the agent's tasks are listed; lost says that events were.
-type wish struct{ tasks, lost bool }
+// A wish is that the agent's tasks are listed. lost says that events were, and waiting that
+// the tasks of items that wait are looked at too.
+type wish struct{ tasks, lost, waiting bool }
 
 // wishes are what is asked of the goroutine that compares, since it last did.
 type wishes struct {
@@ -34,10 +35,10 @@ type wishes struct {
 	w  wish
 }
 
-func (w *wishes) ask(lost bool) {
+func (w *wishes) ask(more wish) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.w = wish{tasks: true, lost: w.w.lost || lost}
+	w.w = wish{tasks: true, lost: w.w.lost || more.lost, waiting: w.w.waiting || more.waiting}
 }
 
 func (w *wishes) take() wish {
@@ -51,7 +52,7 @@ func (w *wishes) take() wish {
 // Connected has the inbox compared with the tracker's tasks: events are a hint, and some may
 // never come.
 func (r *Router) Connected(context.Context, tracker.AuthOK) {
-	r.wishes.ask(false)
+	r.wishes.ask(wish{waiting: true})
 	poke(r.check)
 }
 
@@ -59,7 +60,7 @@ func (r *Router) Connected(context.Context, tracker.AuthOK) {
 func (r *Router) learn(ctx context.Context, f tracker.EventFrame, n news) {
 	switch n.about.Event {
 	case tracker.EventResync:
-		r.wishes.ask(true)
+		r.wishes.ask(wish{lost: true, waiting: true})
 		poke(r.check)
 		return
 	case tracker.EventTaskAssigned, tracker.EventTaskTaken, tracker.EventTaskStatus, tracker.EventTaskRejected:
@@ -68,7 +69,7 @@ func (r *Router) learn(ctx context.Context, f tracker.EventFrame, n news) {
 	}
 	if n.fault != nil {
 		r.o.Logger.WarnContext(ctx, "an event cannot be read", "agent", r.o.Agent, "event", f.ID, "err", n.fault)
-		r.wishes.ask(true)
+		r.wishes.ask(wish{lost: true, waiting: true})
 		poke(r.check)
 		return
 	}
@@ -137,7 +138,7 @@ func (r *Router) checkAll(ctx context.Context, reload, prune bool) (err error) {
 	w := r.wishes.take()
 	err = r.reconcile(ctx, w)
 	if err != nil && w.tasks {
-		r.wishes.ask(w.lost)
+		r.wishes.ask(w)
 	}
 	err = errors.Join(err, r.payAll(ctx), r.takeFree(ctx))
 	if reload {
@@ -192,7 +193,9 @@ func (r *Router) reconcile(ctx context.Context, w wish) error {
 			return err
 		}
 	}
-	r.live.look("")
+	if w.waiting {
+		r.live.look("")
+	}
 	return nil
 }
 

@@ -19,13 +19,13 @@ import (
 func TestE0_17_TasksAreListedAfterEachConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t, nil)
+		d.accept(assigned("e1", d.task("known", nil)))
 		for _, s := range tracker.Statuses() {
 			d.task(string(s), func(t *tracker.TaskOut) { t.Status = s })
 		}
 		d.task("blocked", func(t *tracker.TaskOut) { t.Blocked = true })
 		d.task("free", func(t *tracker.TaskOut) { t.AssigneeSlug = nil })
 		d.task("bobs", func(t *tracker.TaskOut) { slug := "bob"; t.AssigneeSlug = &slug })
-		d.accept(assigned("e1", d.task("known", nil)))
 		d.change(func() { d.down = true })
 		d.r.Connected(t.Context(), tracker.AuthOK{})
 		d.wait(time.Hour)
@@ -269,7 +269,7 @@ func TestC_45_EventsSayWhatIsFreeNoMore(t *testing.T) {
 			d.wait(time.Minute)
 			synctest.Wait()
 			d.accept(frame("e1", c.name, c.data))
-			listed := d.listed
+			listed := d.listed["none"]
 			close(hold) // so the agent is idle, and knows what is free from before
 			synctest.Wait()
 			want := []string{"first"}
@@ -277,8 +277,8 @@ func TestC_45_EventsSayWhatIsFreeNoMore(t *testing.T) {
 				want = append(want, "second")
 			}
 			d.want(c.name, d.taken, want...)
-			if d.listed != listed {
-				t.Errorf("%s: tasks were listed again", c.name)
+			if d.listed["none"] != listed {
+				t.Errorf("%s: free tasks were listed again", c.name)
 			}
 		})
 	}
@@ -293,8 +293,8 @@ func TestNoTasksIsNone(t *testing.T) {
 		d.r.Connected(t.Context(), tracker.AuthOK{})
 		d.wait(24 * time.Hour)
 		d.want("items", d.items())
-		if d.listed != 0 {
-			t.Errorf("it has listed tasks %d times", d.listed)
+		if len(d.listed) != 0 {
+			t.Errorf("it has listed tasks: %v", d.listed)
 		}
 	})
 }

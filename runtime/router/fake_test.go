@@ -35,7 +35,7 @@ type desk struct {
 	released []string                  // "id: reason"
 	comments map[string]string         // by idempotency key
 	taken    []string
-	listed   int
+	listed   map[string]int // by assignee
 	// turn, if not nil, is what a turn does.
 	turn         func(context.Context, router.Turn) error
 	turns        []router.Turn
@@ -46,7 +46,7 @@ type desk struct {
 
 func newDesk(t *testing.T, change func(*router.Options)) *desk {
 	t.Helper()
-	d := &desk{T: t, store: &routertest.Memory{}, tasks: map[string]*tracker.TaskOut{}, comments: map[string]string{}, refuse: map[string]*tracker.Error{}}
+	d := &desk{T: t, listed: map[string]int{}, store: &routertest.Memory{}, tasks: map[string]*tracker.TaskOut{}, comments: map[string]string{}, refuse: map[string]*tracker.Error{}}
 	d.store.Fail = func() error {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -246,7 +246,7 @@ func (d *desk) ListTasks(_ context.Context, q tracker.TaskQuery) (page tracker.P
 	if _, err := d.asked("list", ""); err != nil {
 		return page, err
 	}
-	d.listed++
+	d.listed[q.Assignee]++
 	var ids []string
 	for id := range d.tasks {
 		ids = append(ids, id)

@@ -171,7 +171,7 @@ func (r *Router) Accept(ctx context.Context, f tracker.EventFrame) error {
 	items := r.itemsOf(f, n)
 	if len(items) > 0 {
 		if err := r.keep(ctx, items); err != nil {
-			r.wishes.ask(true) // a tracker gives it up when it was refused too often
+			r.wishes.ask(wish{lost: true, waiting: true}) // a tracker gives it up when it was refused too often
 			return err
 		}
 	}

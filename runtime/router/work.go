@@ -163,7 +163,13 @@ func (r *Router) work(ctx context.Context, a *lane, i Item) {
 			r.o.Logger.ErrorContext(ctx, "work on an item panicked", "agent", r.o.Agent, "item", i.ID, "panic", p, "stack", string(debug.Stack()))
 		}
 		r.live.yield(a, &first, how)
-		if r.o.TaskListen == All && r.live.idle() {
+		if !r.live.idle() {
+			return
+		}
+		if how == ended {
+			r.wishes.ask(wish{}) // a turn may have given the agent more to do, which nobody tells it
+		}
+		if how == ended || r.o.TaskListen == All {
 			poke(r.check)
 		}
 	}()
