@@ -10,10 +10,12 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/hutch-run/hutch/protocol/tracker"
@@ -39,14 +41,20 @@ func (c *call) mediaType() string {
 	return kind
 }
 
-// bytes reads the whole body.
+// bytes reads the whole body, if it comes in time.
 func (c *call) bytes() ([]byte, error) {
+	connection := http.NewResponseController(c.w)
+	_ = connection.SetReadDeadline(time.Now().Add(c.within)) // a request of this process has no connection
 	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, c.route.many))
 	var large *http.MaxBytesError
 	switch {
+	case err == nil:
+		_ = connection.SetReadDeadline(time.Time{}) // what comes next has its own
 	case errors.As(err, &large):
 		return nil, c.tooLarge()
-	case err != nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, tracker.Errorf(tracker.CodeBadRequest, "the body did not come within %s", c.within)
+	default:
 		return nil, tracker.Errorf(tracker.CodeBadRequest, "the body could not be read to its end")
 	}
 	return raw, nil

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -27,9 +28,15 @@ type Options struct {
 	Version string
 	// Base is where the routes are, for the description; default "/api/v1".
 	Base string
+	// BodyWithin is how long a body may take to come; default 1 minute.
+	BodyWithin time.Duration
 	// Logger is told what callers are not; nil is nobody.
 	Logger *slog.Logger
 }
+
+// uploadsAtOnce is how many files are taken at the same time, each of which is in memory
+// several times; others wait.
+const uploadsAtOnce = 4
 
 // maxBody is how large a body may be that carries no file.
 const maxBody = 4 << 20
@@ -38,7 +45,7 @@ const maxBody = 4 << 20
 const requestHeader = "X-Request-Id"
 
 // Server answers requests at [Routes], and GET /openapi.json with what they are. A body has at
-// most 4 MiB, or room for the largest file; what is wrong with a request is a [tracker.Error] in
+// most 4 MiB, or room for the largest file, of which four are taken at once; what is wrong with a request is a [tracker.Error] in
 // JSON, also where a handler panics. It may be used from any goroutine and has none.
 //
 // Who may ask,
@@ -48,6 +55,7 @@ type Server struct {
 	open   func(*http.Request) (tracker.Service, error)
 	mux    *chi.Mux
 	spoken []byte // the description
+	files  chan struct{}
 }
 
 // New returns a server. open returns the board for whoever sent a request, or nil if
@@ -63,10 +71,13 @@ func New(open func(*http.Request) (tracker.Service, error), o Options) (*Server,
 	if o.Base == "" {
 		o.Base = "/api/v1"
 	}
+	if o.BodyWithin <= 0 {
+		o.BodyWithin = time.Minute
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, open: open, mux: chi.NewMux()}
+	s := &Server{o: o, open: open, mux: chi.NewMux(), files: make(chan struct{}, uploadsAtOnce)}
 	var err error
 	if s.spoken, err = json.Marshal(Describe(o)); err != nil {
 		return nil, err
@@ -158,7 +169,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, route Route) {
 		s.refuse(w, r, err)
 		return
 	}
-	c := &call{w: w, r: r, route: route, service: service}
+	if route.many > maxBody {
+		select {
+		case s.files <- struct{}{}:
+			defer func() { <-s.files }()
+		case <-r.Context().Done():
+			return
+		}
+	}
+	c := &call{w: w, r: r, route: route, service: service, within: s.o.BodyWithin}
 	if err = c.checkQuery(); err == nil {
 		var out any
 		if out, err = route.do(c); err == nil {
@@ -218,7 +237,8 @@ type call struct {
 	r       *http.Request
 	route   Route
 	service tracker.Service
-	asked   url.Values // under their first names
+	asked   url.Values    // under their first names
+	within  time.Duration // for the body
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
