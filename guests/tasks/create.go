@@ -12,21 +12,8 @@ var create = sdk.Define(sdk.Spec{
 	Title: "Create a task",
 	Description: "Makes a task in a project, or with parent_id a subtask. Use subtasks for parts that others can work on; use add_step for a " +
 		"checklist of your own. Returns the task with its key.",
-	Additive: true,
-	Translations: tracker.InRussian("Создать задачу", "Создать новую задачу в проекте, а с parent_id подзадачу. Подзадачи для того, что могут взять другие; для своего чеклиста есть add_step.", map[string]string{
-		"project_slug":  "Slug или ID проекта, обязателен",
-		"project_id":    "То же, что project_slug",
-		"title":         "Что сделать, одной строкой",
-		"description":   "Всё, что для этого нужно",
-		"type":          "Тип, без него task",
-		"priority":      "Приоритет, без него medium",
-		"status":        "Статус, без него todo",
-		"assignee_slug": "Slug исполнителя",
-		"assignee":      "То же, что assignee_slug",
-		"parent_id":     "Задача, частью которой она станет",
-		"labels":        "Метки",
-		"blocked_by":    "Задачи, которые нужно сделать раньше",
-	}),
+	Additive:     true,
+	Translations: createInRussian,
 }, tracker.Told(createTask, about(tracker.Text{En: "✅ Task %s is created", Ru: "✅ Задача %s создана"})))
 
 type createInput struct {

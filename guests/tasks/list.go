@@ -14,23 +14,8 @@ var list = sdk.Define(sdk.Spec{
 	Title: "List tasks",
 	Description: "Lists tasks, the newest first, that fit all filters given. Use it to find work: assignee none and ready true are tasks " +
 		"that can be taken. statuses takes several statuses where status takes one.",
-	ReadOnly: true,
-	Translations: tracker.InRussian("Список задач", "Получить список задач с фильтрацией", map[string]string{
-		"project_id":    "ID проекта",
-		"project_slug":  "То же, что project_id",
-		"status":        "Статус",
-		"statuses":      "Несколько статусов вместо status",
-		"assignee":      "Slug исполнителя",
-		"assignee_slug": "То же, что assignee",
-		"labels":        "Метки, которые есть все сразу",
-		"type":          "Тип",
-		"priority":      "Приоритет",
-		"parent_id":     "Только подзадачи этой задачи",
-		"q":             "Текст в названии, описании или ключе",
-		"ready":         "Только те, что можно начать: к выполнению и не заблокированы",
-		"limit":         "Сколько самое большее показать",
-		"cursor":        "Где продолжить: из ответа на предыдущий вызов",
-	}),
+	ReadOnly:     true,
+	Translations: listInRussian,
 }, tracker.Listed(listTasks, tracker.Text{En: "Tasks found: %d", Ru: "Найдено задач: %d"}, func(t tracker.Task) string {
 	return t.Key + ": " + tracker.Cut(t.Title) + " (" + t.Status + ")"
 }))

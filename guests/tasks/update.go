@@ -12,21 +12,8 @@ var update = sdk.Define(sdk.Spec{
 	Title: "Change a task",
 	Description: "Changes the fields of a task that are given, and leaves the others. Statuses are backlog, todo, in_progress, in_review, done and " +
 		"cancelled; when your work is finished, comment on it and set in_review. A move that is not allowed is refused with those that are.",
-	Idempotent: true,
-	Translations: tracker.InRussian("Изменить задачу", "Обновить поля задачи: меняется то, что указано. Когда работа закончена, оставь комментарий и поставь in_review.", map[string]string{
-		"task_id":       "ID или ключ задачи (TE-15)",
-		"title":         "Новое название",
-		"description":   "Новое описание целиком",
-		"type":          "Тип",
-		"status":        "Новый статус",
-		"priority":      "Приоритет",
-		"assignee_slug": "Slug исполнителя, пустой текст снимает его",
-		"assignee":      "То же, что assignee_slug",
-		"parent_id":     "Задача, частью которой она будет; пустой текст, если никакой",
-		"labels":        "Все метки, которые у неё будут",
-		"blocked_by":    "Все задачи, которые нужно сделать раньше",
-		"version":       "Менять, только если версия всё ещё эта",
-	}),
+	Idempotent:   true,
+	Translations: updateInRussian,
 }, tracker.Told(updateTask, about(tracker.Text{En: "✅ Task %s is updated", Ru: "✅ Задача %s обновлена"})))
 
 type updateInput struct {
