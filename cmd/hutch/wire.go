@@ -212,8 +212,11 @@ func (a *App) Run(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	a.logged = a.modules.Modules() // what was there from the start is summed up
-	a.warnOfAbsent(a.logged)
+	there := a.modules.Modules() // what was there from the start is summed up
+	a.loggedMu.Lock()
+	a.logged = there
+	a.loggedMu.Unlock()
+	a.warnOfAbsent(there)
 	close(a.ready)
 	chores.Go(func() { a.every(ctx, tidyEvery, a.prune) })
 	chores.Go(func() { a.every(ctx, retryEvery, func() { a.modules.Retry(ctx); a.note(ctx) }) })
