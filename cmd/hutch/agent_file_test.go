@@ -63,7 +63,7 @@ func TestAgentFileThatIsWrong(t *testing.T) {
 		`{"slug": ""}`:                 "slug: empty: write one, or leave the key away",
 		`{"slug": "Coder"}`:            `slug: "Coder": a member of a tracker has small letters`,
 		`{"slug": "-a"}`:               `slug: "-a": a member of a tracker has small letters`,
-		`{"slug": "all"}`:              `slug: "all": that has a meaning of its own in a tracker: take another name`,
+		`{"slug": "all"}`:              `slug: "all": that has a meaning of its own in a tracker`,
 		`{"slug": "a", "slug": "b"}`:   "",
 		`{"token": ["hunter2"]}`:       "token: found array, a text is wanted",
 		`{"token": "hunter 2"}`:        "token: no token: it has 1 to 4096",

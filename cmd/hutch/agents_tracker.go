@@ -115,7 +115,7 @@ func checkSlug(slug string) error {
 		return fmt.Errorf("%s: a member of a tracker has small letters, digits, and - and _ between them, at most 64, and no id for a name", quoted(slug))
 	}
 	if reservedSlugs.MatchString(slug) {
-		return fmt.Errorf("%s: that has a meaning of its own in a tracker: take another name", quoted(slug))
+		return fmt.Errorf("%s: that has a meaning of its own in a tracker", quoted(slug))
 	}
 	return nil
 }
