@@ -8,9 +8,9 @@ import (
 
 func TestS1_046_Download(t *testing.T) {
 	d, _ := newDesk(t)
-	a := d.attach(`{"task_id":"#1","filename":"a.txt","content":"aGVsbG8="}`)
+	a := attach(d, `{"task_id":"#1","filename":"a.txt","content":"aGVsbG8="}`)
 	var f map[string]string
-	d.wants("download_file", `{"attachment_id":"`+a.ID+`"}`, "✅ File a.txt, base64 of 8 characters").Into(t, &f)
+	d.Wants("download_file", `{"attachment_id":"`+a.ID+`"}`, "✅ File a.txt, base64 of 8 characters").Into(t, &f)
 	if len(f) != 2 || f["filename"] != "a.txt" || f["content"] != "aGVsbG8=" {
 		t.Errorf("read %v", f)
 	}
@@ -18,9 +18,9 @@ func TestS1_046_Download(t *testing.T) {
 		750_000: "✅ File b.txt, base64 of 1000000 characters",
 		750_001: "❌ Error: the file has 750001 bytes, at most 750000 go through this tool: a person can read it with GET /attachments/",
 	} {
-		b := d.attach(fmt.Sprintf(`{"task_id":"#1","filename":"b.txt","content":%q}`, base64.StdEncoding.EncodeToString(make([]byte, size))))
-		d.wants("download_file", `{"attachment_id":"`+b.ID+`"}`, says)
+		b := attach(d, fmt.Sprintf(`{"task_id":"#1","filename":"b.txt","content":%q}`, base64.StdEncoding.EncodeToString(make([]byte, size))))
+		d.Wants("download_file", `{"attachment_id":"`+b.ID+`"}`, says)
 	}
-	d.lang = "ru"
-	d.wants("download_file", `{"attachment_id":"none"}`, "❌ Ошибка: ")
+	d.Lang = "ru"
+	d.Wants("download_file", `{"attachment_id":"none"}`, "❌ Ошибка: ")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/hutch-run/hutch/guests/sdk/sdktest"
 	wire "github.com/hutch-run/hutch/protocol/tracker"
 	"github.com/hutch-run/hutch/runtime/board/boardtest"
 )
@@ -16,9 +17,9 @@ func TestS1_039_ActiveProjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := desk{T: t, tracker: site.As("coder")}
-	d.wants("list_projects", `{}`, "Projects: 1\n- test: Test")
-	d.wants("list_projects", `{"cursor":"none"}`, "❌ Error: ")
-	d.lang = "ru"
-	d.wants("list_projects", `{}`, "Проектов: 1\n")
+	d := sdktest.Desk{T: t, Module: module, Tracker: site.As("coder")}
+	d.Wants("list_projects", `{}`, "Projects: 1\n- test: Test")
+	d.Wants("list_projects", `{"cursor":"none"}`, "❌ Error: ")
+	d.Lang = "ru"
+	d.Wants("list_projects", `{}`, "Проектов: 1\n")
 }

@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"github.com/hutch-run/hutch/guests/sdk/sdktest"
+	"github.com/hutch-run/hutch/guests/sdk/tracker"
 	"github.com/hutch-run/hutch/runtime/board/boardtest"
 )
 
 func TestS1_027_OneOfManyTakesATask(t *testing.T) {
 	site := boardtest.NewSite(t)
-	desk{T: t, tracker: site.As("coder")}.task("create_task", `{"project_slug":"test","title":"First"}`, "TE-1")
+	sdktest.Get[tracker.Task](sdktest.Desk{T: t, Module: module, Tracker: site.As("coder")}, "create_task", `{"project_slug":"test","title":"First"}`, "TE-1")
 	texts := map[string]sdktest.Result{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, slug := range []string{"coder", "other"} {
-		d := desk{T: t, tracker: site.As(slug)}
+		d := sdktest.Desk{T: t, Module: module, Tracker: site.As(slug)}
 		all.Go(func() {
-			got := d.call("take_task", `{"task_id":"TE-1"}`)
+			got := d.Call("take_task", `{"task_id":"TE-1"}`)
 			mu.Lock()
 			defer mu.Unlock()
 			texts[slug] = got
@@ -32,15 +33,15 @@ func TestS1_027_OneOfManyTakesATask(t *testing.T) {
 	if texts[winner].IsError || !texts[loser].IsError || !strings.HasPrefix(texts[loser].Text, "❌ Error: ") || !strings.Contains(texts[loser].Text, winner) {
 		t.Errorf("%s: %q, %s: %q", winner, texts[winner].Text, loser, texts[loser].Text)
 	}
-	desk{T: t, tracker: site.As(winner)}.task("take_task", `{"task_id":"TE-1"}`, "✅ Task TE-1 is taken")
+	sdktest.Get[tracker.Task](sdktest.Desk{T: t, Module: module, Tracker: site.As(winner)}, "take_task", `{"task_id":"TE-1"}`, "✅ Task TE-1 is taken")
 }
 
 func TestC_26_RussianTexts(t *testing.T) {
-	d := desk{T: t, tracker: boardtest.NewSite(t).As("coder"), lang: "ru"}
-	d.task("create_task", `{"project_slug":"test","title":"Первая"}`, "✅ Задача TE-1 создана")
-	d.task("take_task", `{"task_id":"TE-1"}`, "✅ Задача TE-1 взята в работу")
-	d.wants("list_tasks", `{}`, "Найдено задач: 1\n- TE-1: Первая (in_progress)")
-	if got := d.wants("get_task", `{"task_id":"TE-9"}`, "❌ Ошибка: "); !got.IsError {
+	d := sdktest.Desk{T: t, Module: module, Tracker: boardtest.NewSite(t).As("coder"), Lang: "ru"}
+	sdktest.Get[tracker.Task](d, "create_task", `{"project_slug":"test","title":"Первая"}`, "✅ Задача TE-1 создана")
+	sdktest.Get[tracker.Task](d, "take_task", `{"task_id":"TE-1"}`, "✅ Задача TE-1 взята в работу")
+	d.Wants("list_tasks", `{}`, "Найдено задач: 1\n- TE-1: Первая (in_progress)")
+	if got := d.Wants("get_task", `{"task_id":"TE-9"}`, "❌ Ошибка: "); !got.IsError {
 		t.Error("no error")
 	}
 }
