@@ -238,7 +238,7 @@ func (s *sending) exchange(ctx context.Context, method, path string, query map[s
 	case int64(len(raw)) > s.proxy.o.MaxResponse:
 		return out, refuse(abi.Limit, "the answer has more than %d bytes: ask for less, with limit", s.proxy.o.MaxResponse)
 	case answer.StatusCode == http.StatusUnauthorized:
-		s.proxy.o.Logger.Error("a tracker does not know the token that is set up for it", "tracker", s.account.Base.Host)
+		s.proxy.o.Logger.ErrorContext(ctx, "a tracker does not know the token that is set up for it", "tracker", s.account.Base.Host)
 		return out, refuse(abi.Unavailable, "tracker_unavailable: the tracker does not take the token that is set up for it: whoever runs hutch has to set another")
 	case answer.StatusCode >= 300 && answer.StatusCode < 400 || answer.StatusCode < 200:
 		return out, fmt.Errorf("the tracker answers %d", answer.StatusCode)

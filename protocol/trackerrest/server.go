@@ -48,8 +48,8 @@ const requestHeader = "X-Request-Id"
 // most 4 MiB, or room for the largest file, of which four are taken at once; what is wrong with a request is a [tracker.Error] in
 // JSON, also where a handler panics. It may be used from any goroutine and has none.
 //
-// Who may ask,
-// and from which origin, is checked before it; what a caller may do, the [tracker.Service] says.
+// Who may ask, and from which origin, is checked before it; what a caller may do, the
+// [tracker.Service] says.
 type Server struct {
 	o      Options
 	open   func(*http.Request) (tracker.Service, error)
