@@ -195,7 +195,7 @@ func TestS1_081_TheFullCycleByAnAgent(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			var env []string
 			if engine == "PostgreSQL" {
-				env = []string{envStoreURL + "=" + database(t)}
+				env = []string{envStoreURL + "=" + server.Database(t)}
 			}
 			m := newTeam(t, teamFiles(t), env...)
 			task := m.gives("Count the words", "coder")

@@ -536,7 +536,7 @@ func (v *victim) ending(u *turn) *turn {
 // what they were told; nothing is carried out twice.
 func TestH_16_ServeKilledInEveryPhase(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { killedInEveryPhase(t, "") })
-	t.Run("PostgreSQL", func(t *testing.T) { killedInEveryPhase(t, database(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { killedInEveryPhase(t, server.Database(t)) })
 }
 
 func killedInEveryPhase(t *testing.T, database string) {

@@ -227,20 +227,6 @@ func cmdAddress(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("SERVED", schemeOf(info.TLS)+info.Addr)
 }
 
-// database makes a database of PostgreSQL and returns its URL. Without a server the test
-// is skipped, or fails where everything has to run.
-func database(t *testing.T) string {
-	t.Helper()
-	c, err := server.Cluster()
-	if errors.Is(err, storetest.ErrNoPostgres) && os.Getenv("HUTCH_REQUIRE") != "all" {
-		t.Skip(err)
-	}
-	must(t, err)
-	address, err := c.Database(t.Context())
-	must(t, err)
-	return address
-}
-
 func cmdDatabase(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := server.Cluster()
 	ts.Check(err)

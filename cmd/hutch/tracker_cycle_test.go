@@ -17,7 +17,7 @@ import (
 func eachEngine(t *testing.T, test func(*testing.T, func(*Config))) {
 	t.Run("sqlite", func(t *testing.T) { test(t, func(*Config) {}) })
 	t.Run("postgres", func(t *testing.T) {
-		url := database(t)
+		url := server.Database(t)
 		test(t, func(cfg *Config) { cfg.Store.URL = url })
 	})
 }

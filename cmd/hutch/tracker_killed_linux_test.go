@@ -137,7 +137,7 @@ func newMortal(t *testing.T, env ...string) *mortal {
 // with, once, and its agent has an event of each.
 func TestH_03_ATrackerKilledUnderLoad(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { newMortal(t).lives() })
-	t.Run("PostgreSQL", func(t *testing.T) { newMortal(t, envStoreURL+"="+database(t)).lives() })
+	t.Run("PostgreSQL", func(t *testing.T) { newMortal(t, envStoreURL+"="+server.Database(t)).lives() })
 }
 
 func (m *mortal) lives() {

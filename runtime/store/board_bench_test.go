@@ -142,7 +142,7 @@ func filtered() (all []tracker.TaskQuery) {
 func BenchmarkFilteredTasks(b *testing.B) {
 	for name, place := range map[string]func(testing.TB) string{
 		"SQLite":     func(t testing.TB) string { return filepath.Join(t.TempDir(), "hutch.db") },
-		"PostgreSQL": database,
+		"PostgreSQL": server.Database,
 	} {
 		b.Run(name, func(b *testing.B) {
 			seat := board.New(benchBoard(b, place(b)), board.Options{}).

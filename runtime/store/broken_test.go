@@ -38,7 +38,7 @@ type wire struct {
 // wired returns a wire to the server, and what a database is opened with by way of it.
 func wired(t *testing.T, place string) (*wire, store.Postgres) {
 	t.Helper()
-	c := postgres(t)
+	c := server.For(t)
 	direct, err := url.Parse(c.LoopbackURL(storetest.NameOf(place)))
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func openWired(t *testing.T, p store.Postgres, o store.Options) *store.DB {
 func TestConnectionBreaksOverACommit(t *testing.T) {
 	for _, passed := range []bool{true, false} {
 		t.Run(fmt.Sprint("passed ", passed), func(t *testing.T) {
-			w, p := wired(t, database(t))
+			w, p := wired(t, server.Database(t))
 			db := openWired(t, p, store.Options{LockWait: 20 * time.Second})
 			for i := range 5 {
 				if err := keep(t.Context(), db, "before"); err != nil {
@@ -200,7 +200,7 @@ func TestConnectionBreaksOverACommit(t *testing.T) {
 
 // Where the server cannot be asked, that is said, and nothing else.
 func TestOutcomeIsNotKnown(t *testing.T) {
-	w, p := wired(t, database(t))
+	w, p := wired(t, server.Database(t))
 	db := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), db, "before"); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestOutcomeIsNotKnown(t *testing.T) {
 // One that was cut off while another had the database changes nothing any more: what it
 // believes about it is out of date.
 func TestTakenWhileCutOff(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	w, p := wired(t, place)
 	first := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), first, "first"); err != nil {
@@ -247,7 +247,7 @@ func TestTakenWhileCutOff(t *testing.T) {
 
 // A server that says nothing more holds nobody up for ever who no longer waits.
 func TestCancelledWhileTheServerIsAway(t *testing.T) {
-	w, p := wired(t, database(t))
+	w, p := wired(t, server.Database(t))
 	db := openWired(t, p, store.Options{})
 	w.shutTo(true)
 	w.cut()
@@ -264,7 +264,7 @@ func TestCancelledWhileTheServerIsAway(t *testing.T) {
 
 // A server that says nothing any more is given up, and found again.
 func TestServerSaysNothing(t *testing.T) {
-	w, p := wired(t, database(t))
+	w, p := wired(t, server.Database(t))
 	db := openWired(t, p, store.Options{})
 	if err := keep(t.Context(), db, "before"); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func BenchmarkEngines(b *testing.B) {
 		place func(testing.TB) string
 	}{
 		{"SQLite", func(t testing.TB) string { return filepath.Join(t.TempDir(), "hutch.db") }},
-		{"PostgreSQL", database},
+		{"PostgreSQL", server.Database},
 	} {
 		for _, writers := range []int{1, 16, 64} {
 			b.Run(fmt.Sprintf("%s/writers=%d", e.name, writers), func(b *testing.B) {

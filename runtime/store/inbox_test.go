@@ -13,5 +13,5 @@ func TestInbox(t *testing.T) {
 }
 
 func TestInboxOnPostgres(t *testing.T) {
-	routertest.Store(t, func(t *testing.T) router.Store { return openAt(t, database(t), store.Options{}) })
+	routertest.Store(t, func(t *testing.T) router.Store { return openAt(t, server.Database(t), store.Options{}) })
 }

@@ -78,7 +78,7 @@ func hangUpAll(t *testing.T, place string) {
 
 // Connections that broke while nobody used them are nobody's business.
 func TestBrokenConnectionsAreMadeAnew(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	db := openAt(t, place, store.Options{Readers: 2})
 	for i := range 3 {
 		hangUpAll(t, place)
@@ -93,7 +93,7 @@ func TestBrokenConnectionsAreMadeAnew(t *testing.T) {
 
 // What runs on a connection that breaks fails and is not kept, and what comes next goes on.
 func TestConnectionsThatBreakInUse(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	db := openAt(t, place, store.Options{})
 	err := db.Update(t.Context(), func(tx store.Tx) error {
 		_, _, err := tx.KVPut(store.KVWrite{Space: "space", Key: "a", Writer: "test", IfVersion: store.AnyVersion, MaxBytes: 1 << 20})
@@ -121,7 +121,7 @@ func outage(err error) bool { return errors.Is(err, store.ErrUnavailable) }
 // begins anew. Who was told that a change is kept, finds it, and who was told that nothing
 // was, finds nothing.
 func TestBackendKilledUnderLoad(t *testing.T) {
-	place, c := database(t), postgres(t)
+	place, c := server.Database(t), server.For(t)
 	db := openAt(t, place, store.Options{LockWait: 20 * time.Second})
 	const writers, kills, each = 8, 3, 150
 	var mu sync.Mutex
@@ -228,7 +228,7 @@ func verifyTold(t *testing.T, db *store.DB, told map[string]bool) {
 // the databases of all.
 func ownServer(t *testing.T) (c *storetest.Cluster, place string) {
 	t.Helper()
-	postgres(t) // or there is none on this machine
+	server.For(t) // or there is none on this machine
 	c, err := storetest.StartCluster()
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestServerStaysAway(t *testing.T) {
 
 // History is only added to, whatever runs on the connection.
 func TestHistoryIsKeptByTheServer(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	db := openAt(t, place, store.Options{})
 	if _, err := db.Decide(t.Context(), "alice", "grant", "a.wasm", "digest", "definitions", "{}"); err != nil {
 		t.Fatal(err)
@@ -302,7 +302,7 @@ func TestHistoryIsKeptByTheServer(t *testing.T) {
 
 // What a server would not keep as it should is refused before anything is written.
 func TestRefusedServers(t *testing.T) {
-	c := postgres(t)
+	c := server.For(t)
 	admin := func(text string) func(*testing.T, string) {
 		return func(t *testing.T, place string) {
 			t.Helper()
@@ -324,7 +324,7 @@ func TestRefusedServers(t *testing.T) {
 		{"no server for changes", admin("alter database $name set default_transaction_read_only = on"), nil, store.ErrPlace, "choose the primary"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			place := database(t)
+			place := server.Database(t)
 			test.before(t, place)
 			if test.then != nil {
 				defer test.then(t, place)
@@ -358,8 +358,8 @@ func TestRefusedServers(t *testing.T) {
 // A password is asked for with each connection, nothing else is looked at for one, and
 // no error has it.
 func TestPasswords(t *testing.T) {
-	c, ctx := postgres(t), t.Context()
-	url := c.LoopbackURL(storetest.NameOf(database(t)))
+	c, ctx := server.For(t), t.Context()
+	url := c.LoopbackURL(storetest.NameOf(server.Database(t)))
 	t.Setenv("PGPASSWORD", c.Password)
 	asked := 0
 	for _, test := range []struct {
@@ -445,7 +445,7 @@ func TestWhatIsNoText(t *testing.T) {
 
 // Whatever the database's order of words is, keys are in that of their bytes.
 func TestServerOrdersWords(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	db, err := sql.Open("pgx", place+"&sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
@@ -460,7 +460,7 @@ func TestServerOrdersWords(t *testing.T) {
 // Every row that a change reads is read from an index on a server too, whatever it
 // thinks of the size of a table.
 func TestStatementsUseIndexesOnAServer(t *testing.T) {
-	place := database(t)
+	place := server.Database(t)
 	db := openAt(t, place, store.Options{})
 	if err := db.Update(t.Context(), store.EveryStatement); err != nil {
 		t.Fatal(err)
@@ -525,8 +525,8 @@ func planOnServer(t *testing.T, conn *sql.Conn, name, query string) (steps []str
 // Nobody on the way learns a password, and no server is believed that does not show who
 // it is where it should.
 func TestServersThatAskForTooMuch(t *testing.T) {
-	c, ctx := postgres(t), t.Context()
-	name := storetest.NameOf(database(t))
+	c, ctx := server.For(t), t.Context()
+	name := storetest.NameOf(server.Database(t))
 	p := store.Postgres{URL: c.LoopbackURL(name), Password: func() (string, error) { return c.Password, nil }}
 	o := store.Options{LockWait: 2 * time.Second}
 	proven := store.Postgres{URL: p.URL + "?sslmode=verify-full", Password: p.Password}

@@ -55,7 +55,7 @@ func (l *toldLines) follow(ctx context.Context, s *session.Stream, owner, id str
 // What clients were told is there though the server was killed while runs went on, and
 // each run has one end.
 func TestRunsWhoseServerIsKilled(t *testing.T) {
-	place, c := database(t), postgres(t)
+	place, c := server.Database(t), server.For(t)
 	db := openAt(t, place, store.Options{LockWait: 20 * time.Second})
 	k, err := session.Open(t.Context(), db, session.Options{})
 	if err != nil {

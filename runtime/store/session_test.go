@@ -14,7 +14,7 @@ func TestThreads(t *testing.T) {
 }
 
 func TestThreadsOnPostgres(t *testing.T) {
-	sessiontest.Store(t, func(t testing.TB) sessiontest.Place { return threadsIn(openAt(t, database(t), store.Options{})) })
+	sessiontest.Store(t, func(t testing.TB) sessiontest.Place { return threadsIn(openAt(t, server.Database(t), store.Options{})) })
 }
 
 func threadsIn(db *store.DB) sessiontest.Place {

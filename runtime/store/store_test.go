@@ -44,7 +44,7 @@ func openAt(t testing.TB, place string, o store.Options) *store.DB {
 // everywhere runs a test on each engine, with a place for a database.
 func everywhere(t *testing.T, test func(t *testing.T, place string)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "hutch.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) { test(t, database(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, server.Database(t)) })
 }
 
 func TestSQLite(t *testing.T) {
@@ -76,33 +76,9 @@ func TestSQLite(t *testing.T) {
 // server is the server of this run of the tests, started when a test first asks for it.
 var server storetest.Server
 
-// postgres returns the server. A test without one is skipped, or fails where
-// everything has to run.
-func postgres(t testing.TB) *storetest.Cluster {
-	t.Helper()
-	c, err := server.Cluster()
-	if errors.Is(err, storetest.ErrNoPostgres) && os.Getenv("HUTCH_REQUIRE") != "all" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// database makes a database on the server and returns its URL.
-func database(t testing.TB) string {
-	t.Helper()
-	address, err := postgres(t).Database(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
 func TestPostgres(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Place {
-		address := database(t)
+		address := server.Database(t)
 		return storetest.Place{
 			Open:    func(ctx context.Context, o store.Options) (*store.DB, error) { return open(ctx, address, o) },
 			Execute: func(ctx context.Context, text string) error { return storetest.ExecutePostgres(ctx, address, text) },

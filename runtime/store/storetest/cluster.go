@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 )
 
@@ -53,6 +54,30 @@ type Server struct {
 func (s *Server) Cluster() (*Cluster, error) {
 	s.once.Do(func() { s.cluster, s.err = StartCluster() })
 	return s.cluster, s.err
+}
+
+// For returns the cluster for a test. Without PostgreSQL the test is skipped, or fails where
+// everything has to run.
+func (s *Server) For(t testing.TB) *Cluster {
+	t.Helper()
+	c, err := s.Cluster()
+	if errors.Is(err, ErrNoPostgres) && os.Getenv("HUTCH_REQUIRE") != "all" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Database makes a database for a test and returns its URL.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	address, err := s.For(t).Database(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
 }
 
 // Close ends the cluster if there is one.
